@@ -20,7 +20,7 @@
 #include "calls.h"
 #include "cluster/launcher_place.h"
 #include "cluster/peer_watch.h"
-#include "collective/stragglers/straggler_watch.h"
+#include "collective/observation/job_observer.h"
 #include "core_binding.h"
 #include "discovery.h"
 #include "environment.h"
@@ -157,7 +157,7 @@ class Session::Impl {
     }
   }
   void watch_others();
-  void watch_for_stragglers();
+  void observe();
 
   const pid_t process_ = ::getpid();
   // In the order of the start; undone in reverse when the constructor fails.
@@ -172,7 +172,7 @@ class Session::Impl {
   std::shared_ptr<MpiEnvironment> environment_;
   std::optional<WorkerGroup> everyone_;
   std::unique_ptr<PeerWatch> watch_;
-  std::shared_ptr<StragglerWatch> stragglers_;  ///< null: nobody is named
+  std::shared_ptr<JobObserver> observer_;  ///< may be null
   const RegisteredWorker registered_;
 };
 
@@ -188,7 +188,7 @@ Session::Impl::Impl(int* argc, char*** argv)
   ProcessEnd::instance().set_worker(everyone_->self(), watch_.get());
   if (everyone_->size() > 1) bind_cores(*everyone_, settings_.bind_cores());
   everyone_->connect_memory();
-  if (watch_ && settings_.stragglers()) watch_for_stragglers();
+  if ((watch_ && settings_.stragglers()) || !settings_.timeline().empty()) observe();
   start_watchdog_.reset();
   const int nodes = everyone_->workers().back().node + 1;
   logging::debug("session of {} worker{} on {} node{}, MPI thread level {}", everyone_->size(),
@@ -214,8 +214,11 @@ void Session::Impl::watch_others() {
   environment_->set_faults(watch_->record());
 }
 
-void Session::Impl::watch_for_stragglers() {
-  StragglerWatchOptions options{.workers = everyone_->workers_by_memory(), .rank = everyone_->rank()};
+void Session::Impl::observe() {
+  JobObserverOptions options{.workers = everyone_->workers_by_memory(),
+                             .rank = everyone_->rank(),
+                             .name_stragglers = settings_.stragglers(),
+                             .timeline = settings_.timeline()};
   options.tell_chief = [this](std::string note) { watch_->tell_chief(std::move(note)); };
   options.say = [](LateFrom cause, const std::string& line) {
     // That is no fault of the program, and no news where there are more workers than cores.
@@ -224,14 +227,14 @@ void Session::Impl::watch_for_stragglers() {
     else
       logging::warning("{}", line);
   };
-  stragglers_ = std::make_shared<StragglerWatch>(std::move(options));
-  if (everyone_->rank() == 0)
-    watch_->hear_notes([stragglers = stragglers_](std::string_view note) { stragglers->hear(note); });
-  everyone_->set_observer(stragglers_);
+  observer_ = std::make_shared<JobObserver>(std::move(options));
+  if (watch_ && everyone_->rank() == 0)
+    watch_->hear_notes([observer = observer_](std::string_view note) { observer->hear(note); });
+  everyone_->set_observer(observer_);
 }
 
 void Session::Impl::close() {
-  if (stragglers_) stragglers_->stop();
+  if (observer_) observer_->stop();
   everyone_->close();
   // A worker that dies from here on is still noticed: the watch goes on until all have finalised.
   {
@@ -239,7 +242,7 @@ void Session::Impl::close() {
     if (library_.finalize()) environment_->lock().close();
   }
   if (watch_ && !watch_->leave()) throw_error(*fault());
-  if (stragglers_) stragglers_->conclude();
+  if (observer_) observer_->conclude();
   ProcessEnd::instance().give_back();
 }
 

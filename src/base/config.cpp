@@ -19,7 +19,7 @@ constexpr std::array<std::string_view, 4> kSetByModules{"COHORT_ROOT", "COHORT_H
                                                         "COHORT_VERSION"};
 constexpr double kNoLimit = std::numeric_limits<double>::infinity();
 
-constexpr std::array<SettingSpec, 19> kSpecs{{
+constexpr std::array<SettingSpec, 20> kSpecs{{
     {"COHORT_LOG_LEVEL", SettingType::kChoice, "warning", "debug|info|warning|error|off", 0, 0,
      "least severe level that is logged to standard error"},
     {"COHORT_COLLECTIVE_TIMEOUT_SECONDS", SettingType::kSeconds, "600", "", 0, kNoLimit,
@@ -58,6 +58,8 @@ constexpr std::array<SettingSpec, 19> kSpecs{{
      "cohort-info --report; empty: five lines on standard error are all"},
     {"COHORT_STRAGGLERS", SettingType::kBoolean, "true", "", 0, 0,
      "warn of a worker that makes the others wait, with its cause, when that becomes clear and at the end"},
+    {"COHORT_TIMELINE", SettingType::kText, "", "", 0, 0,
+     "file for a picture of all calls in time, which Perfetto and chrome://tracing open; empty: none"},
     {"COHORT_NCCL_LIBRARY", SettingType::kText, "", "", 0, 0,
      "NCCL's shared library, libnccl.so.2, by its path or name; empty: one that is loaded already, the one "
      "next to the header that Cohort was built with, or the system's"},
@@ -254,6 +256,8 @@ std::string Config::tuning_file() const { return find("COHORT_TUNING_FILE").valu
 std::string Config::topology() const { return find("COHORT_TOPOLOGY").value; }
 
 bool Config::stragglers() const { return find("COHORT_STRAGGLERS").value == "true"; }
+
+std::string Config::timeline() const { return find("COHORT_TIMELINE").value; }
 
 std::string Config::report() const { return find("COHORT_REPORT").value; }
 

@@ -7,9 +7,9 @@
 #include <gtest/gtest.h>
 
 #include "collective/record/call_recorder.h"
-#include "collective/stragglers/arrival_reader.h"
-#include "collective/stragglers/link_judge.h"
-#include "collective/stragglers/straggler_judge.h"
+#include "collective/observation/arrival_reader.h"
+#include "collective/observation/link_judge.h"
+#include "collective/observation/straggler_judge.h"
 
 namespace cohort {
 namespace {
@@ -82,6 +82,30 @@ TEST(StragglerJudge, TellsInputFromComputing) {
   calls.add_many(100, 0, 5 * kMillisecond, 5 * kMillisecond);
   ASSERT_TRUE(calls.judge.of_all_calls());
   EXPECT_EQ(calls.judge.of_all_calls()->cause, LateFrom::kInput);
+}
+
+TEST(StragglerJudge, TellsAWorkerWithoutACoreFromOneThatComputes) {
+  StragglerJudge judge;
+  for (std::uint64_t number = 0; number < 200; ++number) {
+    const auto time = static_cast<std::int64_t>(number + 1) * 10 * kMillisecond;
+    // In the first half, worker 0 computes for longer, too.
+    const int last = number < 100 && number % 2 == 0 ? 0 : 1;
+    judge.add({.communicator = "1"}, {.number = number,
+                                      .last_at = time,
+                                      .second_at = time - 5 * kMillisecond,
+                                      .last = last,
+                                      .members = 2,
+                                      .away = {.all = 7 * kMillisecond, .core = last == 1 ? 6 * kMillisecond : 0},
+                                      .others_away = {.all = 2 * kMillisecond}});
+    if (number == 99) {
+      ASSERT_TRUE(judge.present());
+      EXPECT_EQ(judge.present()->worker, 0);
+      EXPECT_EQ(judge.present()->cause, LateFrom::kComputing);
+    }
+  }
+  ASSERT_TRUE(judge.present());
+  EXPECT_EQ(judge.present()->worker, 1);
+  EXPECT_EQ(judge.present()->cause, LateFrom::kWaitingForCore);
 }
 
 TEST(StragglerJudge, ForgetsOneThatHasBecomeFast) {

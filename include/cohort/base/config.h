@@ -67,6 +67,7 @@ class Config {
   [[nodiscard]] std::string topology() const;
   [[nodiscard]] std::string report() const;
   [[nodiscard]] bool stragglers() const;
+  [[nodiscard]] std::string timeline() const;
   [[nodiscard]] std::string snapshot_folder() const;
   [[nodiscard]] std::string nccl_library() const;
   [[nodiscard]] int task_descriptor() const;

@@ -27,29 +27,13 @@ std::pair<std::uint64_t, std::string> read(const CallExplanation& explanation) {
 
 /// Nothing for what no call can be: a record whose memory was given back meanwhile.
 std::optional<RecordedCall> to_call(const EntryFields& fields, const StampScale& scale) {
-  const std::uint64_t kind = KindField::unpack(fields.call.what);
-  const std::uint64_t dtype = DTypeField::unpack(fields.call.what);
-  const std::uint64_t op = OpField::unpack(fields.call.what);
-  if (kind >= kCollectiveKinds || dtype >= kAllDTypes.size() ||
-      op > static_cast<std::uint64_t>(ReduceOp::kProd))
-    return std::nullopt;
-  RecordedCall call;
-  call.kind = static_cast<CollectiveKind>(kind);
-  call.dtype = static_cast<DType>(dtype);
-  call.op = static_cast<ReduceOp>(op);
-  call.priority = static_cast<Priority>(PriorityField::unpack(fields.call.what));
-  const std::uint64_t number_or_tag = NumberField::unpack(fields.call.what);
-  if (is_message(call.kind))
-    call.tag = static_cast<int>(number_or_tag);
-  else
-    call.number = number_or_tag;
-  call.root = static_cast<int>(RootField::unpack(fields.call.size));
-  call.elements = ElementsField::unpack(fields.call.size);
-  call.arrived_ago = scale.seconds_since(fields.arrival);
-  if (fields.start != 0) call.started_ago = scale.seconds_since(fields.start);
-  call.failed = fields.end == CallEntry::kFailed;
-  call.ended = fields.end != CallEntry::kNotEnded && !call.failed;
-  if (call.ended && fields.end != CallEntry::kEndedAtOnce) call.ended_ago = scale.seconds_since(fields.end);
+  std::optional<RecordedCall> call = unpack(fields.call);
+  if (!call) return std::nullopt;
+  call->arrived_ago = scale.seconds_since(fields.arrival);
+  if (fields.start != 0) call->started_ago = scale.seconds_since(fields.start);
+  call->failed = fields.end == CallEntry::kFailed;
+  call->ended = fields.end != CallEntry::kNotEnded && !call->failed;
+  if (call->ended && fields.end != CallEntry::kEndedAtOnce) call->ended_ago = scale.seconds_since(fields.end);
   return call;
 }
 
@@ -59,6 +43,28 @@ StampScale StampScale::at_this_moment() {
   const StampClock& clock = StampClock::of_this_process();
   const double seconds_per_tick = clock.seconds_per_tick();
   return {.now = clock.now(), .seconds_per_tick = seconds_per_tick};
+}
+
+std::optional<RecordedCall> unpack(const PackedCall& packed) {
+  const std::uint64_t kind = KindField::unpack(packed.what);
+  const std::uint64_t dtype = DTypeField::unpack(packed.what);
+  const std::uint64_t op = OpField::unpack(packed.what);
+  if (kind >= kCollectiveKinds || dtype >= kAllDTypes.size() ||
+      op > static_cast<std::uint64_t>(ReduceOp::kProd))
+    return std::nullopt;
+  RecordedCall call;
+  call.kind = static_cast<CollectiveKind>(kind);
+  call.dtype = static_cast<DType>(dtype);
+  call.op = static_cast<ReduceOp>(op);
+  call.priority = static_cast<Priority>(PriorityField::unpack(packed.what));
+  const std::uint64_t number_or_tag = NumberField::unpack(packed.what);
+  if (is_message(call.kind))
+    call.tag = static_cast<int>(number_or_tag);
+  else
+    call.number = number_or_tag;
+  call.root = static_cast<int>(RootField::unpack(packed.size));
+  call.elements = ElementsField::unpack(packed.size);
+  return call;
 }
 
 bool read_record(const MemberRecord& record, const StampScale& scale, ReportedMember& member) {

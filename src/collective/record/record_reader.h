@@ -22,6 +22,9 @@ struct StampScale {
   }
 };
 
+/// A call without its times; nothing for what no call can be.
+[[nodiscard]] std::optional<RecordedCall> unpack(const PackedCall& packed);
+
 /// Fills what the record has: rank, worker, process and calls. Entries that were written meanwhile are
 /// counted as torn. False if nobody owns the record yet.
 [[nodiscard]] bool read_record(const MemberRecord& record, const StampScale& scale, ReportedMember& member);

@@ -1,4 +1,4 @@
-#include "straggler_watch.h"
+#include "job_observer.h"
 
 #include <pthread.h>
 
@@ -7,13 +7,16 @@
 #include <chrono>
 #include <csignal>
 #include <cstring>
+#include <filesystem>
 #include <set>
 #include <span>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include <cohort/base/error.h>
 #include <cohort/base/fingerprint.h>
+#include <cohort/base/log.h>
 
 
 
@@ -67,14 +70,54 @@ void thin_out(std::vector<CallArrivals>& calls, std::size_t most) {
 
 }  // namespace
 
-StragglerWatch::StragglerWatch(StragglerWatchOptions options) : options_(std::move(options)) {}
+JobObserver::JobObserver(JobObserverOptions options) : options_(std::move(options)) {
+  const WorkerInfo& self = options_.workers[static_cast<std::size_t>(options_.rank)];
+  // The first of a node draws for all of it, whoever is the first member of a communicator.
+  if (options_.timeline.empty() || self.local_rank != 0) return;
+  try {
+    start_timeline();
+  } catch (const Error& error) {
+    logging::warning("{}", error.what());
+  }
+}
 
-StragglerWatch::~StragglerWatch() { stop(); }
+bool JobObserver::is_on_one_node() const {
+  return std::ranges::max(options_.workers, {}, &WorkerInfo::node).node == 0;
+}
 
-void StragglerWatch::add(ObservedGroup group) {
+std::string JobObserver::part_of_timeline(int worker) const {
+  return is_on_one_node() ? options_.timeline : fmt::format("{}.worker-{}", options_.timeline, worker);
+}
+
+void JobObserver::start_timeline() {
+  timeline_ = std::make_unique<Timeline>(part_of_timeline(options_.rank));
+  const int node = options_.workers[static_cast<std::size_t>(options_.rank)].node;
+  for (const WorkerInfo& worker : options_.workers) {
+    if (worker.node == node) timeline_->add_worker(worker);
+  }
+}
+
+/// Of the nodes whose files can be seen here.
+void JobObserver::merge_timelines() {
+  std::vector<std::string> parts;
+  std::vector<std::int64_t> offsets;
+  for (const WorkerInfo& worker : options_.workers) {
+    const std::string part = part_of_timeline(worker.rank);
+    if (worker.local_rank != 0 || !std::filesystem::exists(part)) continue;
+    parts.push_back(part);
+    const auto known = clock_offsets_.find(worker.node);
+    offsets.push_back(known == clock_offsets_.end() ? 0 : std::ranges::min(known->second));
+  }
+  cohort::merge_timelines(parts, offsets, options_.timeline);
+  for (const std::string& part : parts) std::filesystem::remove(part);
+}
+
+JobObserver::~JobObserver() { stop(); }
+
+void JobObserver::add(ObservedGroup group) {
   std::set<int> nodes;
   for (const int worker : group.workers) nodes.insert(options_.workers[static_cast<std::size_t>(worker)].node);
-  if (group.workers.size() < 2) return;
+  if (group.workers.size() < 2 && timeline_ == nullptr) return;
   const std::lock_guard lock(watching_);
   if (stopping_) return;
   const ArrivalSource source{group.communicator, options_.workers[static_cast<std::size_t>(options_.rank)].node,
@@ -90,7 +133,7 @@ void StragglerWatch::add(ObservedGroup group) {
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
-void StragglerWatch::remove(const void* id) noexcept {
+void JobObserver::remove(const void* id) noexcept {
   const std::lock_guard lock(watching_);
   const auto found = watched_.find(id);
   if (found == watched_.end()) return;
@@ -98,18 +141,19 @@ void StragglerWatch::remove(const void* id) noexcept {
   watched_.erase(found);
 }
 
-void StragglerWatch::stop() noexcept {
+void JobObserver::stop() noexcept {
   {
     const std::lock_guard lock(watching_);
     if (std::exchange(stopping_, true)) return;
     read_all();
     watched_.clear();
+    if (timeline_) timeline_->finish();
   }
   stop_.notify_one();
   if (thread_.joinable()) thread_.join();
 }
 
-void StragglerWatch::run() {
+void JobObserver::run() {
   std::unique_lock lock(watching_);
   auto next_reading = Clock::now() + kToFirstReading;
   while (true) {
@@ -124,12 +168,12 @@ void StragglerWatch::run() {
   }
 }
 
-void StragglerWatch::read_all() {
+void JobObserver::read_all() {
   for (auto& [id, watched] : watched_) read(watched);
   tell_looks();
 }
 
-void StragglerWatch::look_at_queues() {
+void JobObserver::look_at_queues() {
   const auto begin = Clock::now();
   const bool moves_data = std::ranges::any_of(watched_, [](auto& entry) {
     return entry.second.source.nodes > 1 && entry.second.reader.moves_data_alike();
@@ -142,7 +186,7 @@ void StragglerWatch::look_at_queues() {
   next_look_ = end + std::max<Clock::duration>(kBetweenLooks, kTimesTheLook * (end - begin));
 }
 
-void StragglerWatch::tell_looks() {
+void JobObserver::tell_looks() {
   if (looks_.looks == 0) return;
   const QueueLooks looks = std::exchange(looks_, {});
   if (options_.rank == 0) return judge(0, looks);
@@ -150,10 +194,13 @@ void StragglerWatch::tell_looks() {
   options_.tell_chief({reinterpret_cast<const char*>(&head), sizeof head});
 }
 
-void StragglerWatch::read(Watched& watched) {
+void JobObserver::read(Watched& watched) {
   const StampScale scale = StampScale::at_this_moment();
   const std::int64_t now = steady_now();
-  std::vector<CallArrivals> calls = watched.reader.read(scale, now);
+  ArrivalReader::Take draw;
+  if (timeline_ != nullptr)
+    draw = [&](const ObservedCall& call) { timeline_->add(watched.source.communicator, call); };
+  std::vector<CallArrivals> calls = watched.reader.read(scale, now, draw);
   if (calls.empty()) return;
   if (watched.source.nodes > 1) {
     const std::size_t share = kCallsToldByAll / static_cast<std::size_t>(watched.source.nodes);
@@ -163,7 +210,7 @@ void StragglerWatch::read(Watched& watched) {
   tell(watched.source, calls, now);
 }
 
-void StragglerWatch::tell(const ArrivalSource& source, std::span<const CallArrivals> calls, std::int64_t now) {
+void JobObserver::tell(const ArrivalSource& source, std::span<const CallArrivals> calls, std::int64_t now) {
   while (!calls.empty()) {
     const auto some = calls.first(std::min(calls.size(), kCallsInNote));
     calls = calls.subspan(some.size());
@@ -181,7 +228,7 @@ void StragglerWatch::tell(const ArrivalSource& source, std::span<const CallArriv
   }
 }
 
-void StragglerWatch::hear(std::string_view note) {
+void JobObserver::hear(std::string_view note) {
   NoteHead head;
   if (note.size() < sizeof head) return;
   std::memcpy(&head, note.data(), sizeof head);
@@ -202,7 +249,7 @@ void StragglerWatch::hear(std::string_view note) {
   judge({head.communicator.data(), head.node, head.nodes, head.shares_cores != 0}, calls, offset);
 }
 
-void StragglerWatch::judge(const ArrivalSource& source, std::span<const CallArrivals> calls,
+void JobObserver::judge(const ArrivalSource& source, std::span<const CallArrivals> calls,
                            std::int64_t clock_offset) {
   const std::lock_guard lock(judging_);
   for (CallArrivals call : calls) {
@@ -211,7 +258,7 @@ void StragglerWatch::judge(const ArrivalSource& source, std::span<const CallArri
     judge_.add(source, call);
   }
   const std::optional<Straggler>& present = judge_.present();
-  if (!present) return;
+  if (!present || !options_.name_stragglers) return;
   const bool is_news = !said_ || said_->worker != present->worker || said_->cause != present->cause ||
                        present->mean_lateness > kMuchSlower * said_->mean_lateness;
   if (!is_news) return;
@@ -219,16 +266,25 @@ void StragglerWatch::judge(const ArrivalSource& source, std::span<const CallArri
   options_.say(present->cause, fmt::format("{} {}", name_of(present->worker), to_string(*present)));
 }
 
-void StragglerWatch::judge(int worker, const QueueLooks& looks) {
+void JobObserver::judge(int worker, const QueueLooks& looks) {
   const std::lock_guard lock(judging_);
   link_judge_.add(worker, looks);
   const std::optional<SlowLink>& link = link_judge_.present();
-  if (!link || std::exchange(said_link_of_, link->worker) == link->worker) return;
+  if (!link || !options_.name_stragglers || std::exchange(said_link_of_, link->worker) == link->worker) return;
   options_.say(LateFrom::kMovingData, fmt::format("{} {}", name_of(link->worker), to_string(*link)));
 }
 
-void StragglerWatch::conclude() {
+void JobObserver::conclude() {
+  if (options_.rank != 0) return;
   const std::lock_guard lock(judging_);
+  if (timeline_ && !is_on_one_node()) {
+    try {
+      merge_timelines();
+    } catch (const std::exception& error) {
+      logging::warning("the timelines of the nodes are not made one: {}", error.what());
+    }
+  }
+  if (!options_.name_stragglers) return;
   if (const std::optional<SlowLink> link = link_judge_.of_all_looks())
     options_.say(LateFrom::kMovingData,
                  fmt::format("in the whole run, {} {}", name_of(link->worker), to_string(*link)));
@@ -239,7 +295,7 @@ void StragglerWatch::conclude() {
                            name_of(straggler->worker), to_string(*straggler), 100 * straggler->share_of_time));
 }
 
-std::string StragglerWatch::name_of(int worker) const {
+std::string JobObserver::name_of(int worker) const {
   const auto index = static_cast<std::size_t>(worker);
   return index < options_.workers.size() ? describe(options_.workers[index]) : fmt::format("worker {}", worker);
 }

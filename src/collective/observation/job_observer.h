@@ -1,6 +1,6 @@
-// Names the worker that makes the others wait. On each node one process reads the records of all members there,
-// from a thread of its own, so that calls pay nothing for it; it tells the chief of the arrivals that it saw, and
-// the chief decides. Any thread may call.
+// Looks at a job while it runs. On each node one process reads the records of all members there, from a thread of
+// its own, so that calls pay nothing for it. It draws the timeline, if there is to be one, and tells the chief of
+// the arrivals that it saw; the chief names the worker that makes the others wait. Any thread may call.
 #pragma once
 
 #include <chrono>
@@ -9,6 +9,7 @@
 #include <deque>
 #include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <span>
@@ -24,22 +25,25 @@
 #include "link_judge.h"
 #include "send_queues.h"
 #include "straggler_judge.h"
+#include "timeline.h"
 
 namespace cohort {
 
-struct StragglerWatchOptions {
+struct JobObserverOptions {
   std::vector<WorkerInfo> workers = {};  ///< by rank
   int rank = 0;
+  bool name_stragglers = true;
+  std::string timeline = {};  ///< file for a picture of the calls; empty: none
   /// Brings the chief what another process tells it, for `hear`; not called by the chief.
   std::function<void(std::string note)> tell_chief = {};
   /// On the chief: says who is slow, when that changes and at the end.
   std::function<void(LateFrom cause, const std::string& line)> say = {};
 };
 
-class StragglerWatch final : public RecordObserver {
+class JobObserver final : public RecordObserver {
  public:
-  explicit StragglerWatch(StragglerWatchOptions options);
-  ~StragglerWatch() override;
+  explicit JobObserver(JobObserverOptions options);
+  ~JobObserver() override;
 
   void add(ObservedGroup group) override;
   void remove(const void* id) noexcept override;
@@ -61,6 +65,10 @@ class StragglerWatch final : public RecordObserver {
   };
 
   void run();
+  [[nodiscard]] std::string part_of_timeline(int worker) const;
+  void start_timeline();
+  void merge_timelines();
+  [[nodiscard]] bool is_on_one_node() const;
   void read_all();
   void read(Watched& watched);
   void look_at_queues();
@@ -70,12 +78,13 @@ class StragglerWatch final : public RecordObserver {
   void judge(int worker, const QueueLooks& looks);
   [[nodiscard]] std::string name_of(int worker) const;
 
-  const StragglerWatchOptions options_;
+  const JobObserverOptions options_;
 
   std::mutex watching_;  ///< held while records are read
   std::condition_variable stop_;
   bool stopping_ = false;
   std::map<const void*, Watched> watched_;
+  std::unique_ptr<Timeline> timeline_;  ///< null: none
   SendQueues queues_;
   Clock::time_point next_look_;
   QueueLooks looks_;             ///< since the chief was told

@@ -41,11 +41,6 @@ std::string_view to_string(LateFrom cause) {
   return "unknown";
 }
 
-LateFrom cause_of(std::int64_t lateness, std::int64_t by_input, std::int64_t by_core) {
-  if (2 * by_core >= lateness) return LateFrom::kWaitingForCore;
-  return 2 * by_input >= lateness ? LateFrom::kInput : LateFrom::kComputing;
-}
-
 }  // namespace
 
 std::string to_string(const Straggler& straggler) {
@@ -98,18 +93,27 @@ void StragglerJudge::count(Tally& tally, const CallArrivals& call, bool shares_c
   if (tally.calls++ == 0) tally.begin = call.last_at;
   tally.end = std::max(tally.end, call.last_at);
   const std::int64_t lateness = call.lateness();
-  if (lateness < (shares_cores ? call.others_away.all + kTurn : kLeastLateness)) return;
-  Late& late = tally.by_worker[call.last];
-  ++late.calls;
-  late.lateness += lateness;
-  late.by_input += std::clamp<std::int64_t>(call.away.input - call.others_away.input, 0, lateness);
-  late.by_core += std::min(call.away.core, lateness);
+  const std::int64_t least = shares_cores ? call.others_away.all + kTurn : kLeastLateness;
+  const std::int64_t without_core = std::min(call.away.core, lateness);
+  const std::int64_t by_itself = lateness - without_core;
+  if (by_itself >= least) {
+    tally.late[call.last].add(by_itself, std::clamp<std::int64_t>(call.away.input - call.others_away.input, 0, by_itself));
+  } else if (lateness >= least) {
+    tally.without_core[call.last].add(lateness, 0);
+  }
 }
 
 std::optional<Straggler> StragglerJudge::judge(const Tally& tally) {
+  if (const std::optional<Straggler> found = find_one(tally.late, tally)) return found;
+  std::optional<Straggler> found = find_one(tally.without_core, tally);
+  if (found) found->cause = LateFrom::kWaitingForCore;
+  return found;
+}
+
+std::optional<Straggler> StragglerJudge::find_one(const std::map<int, Late>& by_worker, const Tally& tally) {
   Late sum;
   const std::pair<const int, Late>* worst = nullptr;
-  for (const auto& entry : tally.by_worker) {
+  for (const auto& entry : by_worker) {
     sum.calls += entry.second.calls;
     sum.lateness += entry.second.lateness;
     if (worst == nullptr || entry.second.lateness > worst->second.lateness) worst = &entry;
@@ -119,7 +123,7 @@ std::optional<Straggler> StragglerJudge::judge(const Tally& tally) {
   const auto calls = static_cast<double>(late.calls);
   const Straggler straggler{
       .worker = worker,
-      .cause = cause_of(late.lateness, late.by_input, late.by_core),
+      .cause = 2 * late.by_input >= late.lateness ? LateFrom::kInput : LateFrom::kComputing,
       .share_of_calls = calls / static_cast<double>(tally.calls),
       .mean_lateness = seconds(late.lateness) / calls,
       .share_of_time = seconds(late.lateness) / std::max(seconds(tally.end - tally.begin), 1e-9)};
@@ -127,8 +131,7 @@ std::optional<Straggler> StragglerJudge::judge(const Tally& tally) {
                       seconds(late.lateness) >= kLeastShare * seconds(sum.lateness);
   const bool costs_time = straggler.share_of_time >= kMuchTime ||
                           (straggler.share_of_time >= kSomeTime && straggler.mean_lateness >= kLongLateness);
-  if (!is_one || !costs_time) return std::nullopt;
-  return straggler;
+  return is_one && costs_time ? std::optional(straggler) : std::nullopt;
 }
 
 }  // namespace cohort

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "collective/record/entry_fields.h"
 #include "collective/record/record_observer.h"
 #include "collective/record/record_reader.h"
+#include "observed_call.h"
 
 namespace cohort {
 
@@ -18,8 +20,11 @@ class ArrivalReader {
  public:
   explicit ArrivalReader(const ObservedGroup& group);
 
-  /// The calls that have ended since, in their order. `now`: of the steady clock, when `scale` was made.
-  [[nodiscard]] std::vector<CallArrivals> read(const StampScale& scale, std::int64_t now);
+  using Take = std::function<void(const ObservedCall& call)>;
+
+  /// The calls that have ended since, in their order. `now`: of the steady clock, when `scale` was made. `take`
+  /// gets each of them as each member saw it; may be null.
+  [[nodiscard]] std::vector<CallArrivals> read(const StampScale& scale, std::int64_t now, const Take& take = {});
 
   /// Whether the first member is in a long call in which all members send as much.
   [[nodiscard]] bool moves_data_alike();
@@ -28,9 +33,8 @@ class ArrivalReader {
   /// A collective that its member has finished.
   struct Finished {
     std::uint64_t number = 0;
-    std::uint64_t arrival = 0;
+    EntryFields fields = {};
     std::uint64_t end = 0;  ///< 0: when the last member came
-    std::uint64_t input = 0;
   };
   struct Member {
     const MemberRecord* record = nullptr;
@@ -44,7 +48,7 @@ class ArrivalReader {
   static void read_new(Member& member);
   void read_waits_for_cores(std::int64_t now);
   [[nodiscard]] bool align();
-  [[nodiscard]] CallArrivals take_first(const StampScale& scale, std::int64_t now);
+  [[nodiscard]] CallArrivals take_first(const StampScale& scale, std::int64_t now, const Take& take);
 
   std::vector<Member> members_;
   std::int64_t read_at_ = 0;

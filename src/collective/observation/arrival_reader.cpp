@@ -36,11 +36,11 @@ ArrivalReader::ArrivalReader(const ObservedGroup& group) {
   for (const MemberRecord* record : group.records) members_.push_back({.record = record});
 }
 
-std::vector<CallArrivals> ArrivalReader::read(const StampScale& scale, std::int64_t now) {
+std::vector<CallArrivals> ArrivalReader::read(const StampScale& scale, std::int64_t now, const Take& take) {
   for (Member& member : members_) read_new(member);
   read_waits_for_cores(now);
   std::vector<CallArrivals> calls;
-  while (align()) calls.push_back(take_first(scale, now));
+  while (align()) calls.push_back(take_first(scale, now, take));
   return calls;
 }
 
@@ -81,7 +81,7 @@ void ArrivalReader::read_new(Member& member) {
       if (fields.end == CallEntry::kNotEnded) return;
       const std::uint64_t end = fields.end == CallEntry::kEndedAtOnce ? 0 : fields.end;
       if (fields.end != CallEntry::kFailed)
-        member.finished.push_back({NumberField::unpack(fields.call.what), fields.arrival, end, fields.input});
+        member.finished.push_back({NumberField::unpack(fields.call.what), fields, end});
     }
     ++member.entries_read;
   }
@@ -108,22 +108,22 @@ bool ArrivalReader::align() {
   return true;
 }
 
-CallArrivals ArrivalReader::take_first(const StampScale& scale, std::int64_t now) {
+CallArrivals ArrivalReader::take_first(const StampScale& scale, std::int64_t now, const Take& take) {
   const auto to_ns = [](double seconds) { return static_cast<std::int64_t>(seconds * 1e9); };
   const auto at = [&](std::uint64_t stamp) { return now - to_ns(scale.seconds_since(stamp)); };
   const auto away_of = [&](const Member& member) -> TimeAway {
-    const Finished& call = member.finished.front();
+    const EntryFields& call = member.finished.front().fields;
     const std::optional<Finished>& before = member.before;
-    if (!before || before->number + 1 != call.number || before->end == 0) return {};
+    if (!before || before->number + 1 != member.finished.front().number || before->end == 0) return {};
     // With calls in flight there is no end in between.
-    const std::uint64_t since = before->end <= call.arrival ? before->end : before->arrival;
+    const std::uint64_t since = before->end <= call.arrival ? before->end : before->fields.arrival;
     const std::int64_t all = to_ns(static_cast<double>(call.arrival - since) * scale.seconds_per_tick);
-    return {all, static_cast<std::int64_t>(call.input - before->input),
+    return {all, static_cast<std::int64_t>(call.input - before->fields.input),
             static_cast<std::int64_t>(member.without_core * static_cast<double>(all))};
   };
-  const Member& last =
-      *std::ranges::max_element(members_, {}, [](const Member& member) { return member.finished.front().arrival; });
-  const std::uint64_t all_here = last.finished.front().arrival;
+  const auto arrival_of = [](const Member& member) { return member.finished.front().fields.arrival; };
+  const Member& last = *std::ranges::max_element(members_, {}, arrival_of);
+  const std::uint64_t all_here = arrival_of(last);
   CallArrivals call{.number = last.finished.front().number,
                     .last_at = at(all_here),
                     .last = last.record->worker,
@@ -131,13 +131,24 @@ CallArrivals ArrivalReader::take_first(const StampScale& scale, std::int64_t now
                     .away = away_of(last)};
   for (const Member& member : members_) {
     if (&member == &last) continue;
-    call.second_at = std::max(call.second_at, at(member.finished.front().arrival));
+    call.second_at = std::max(call.second_at, at(arrival_of(member)));
     call.others_away = call.others_away.least(away_of(member));
   }
   for (Member& member : members_) {
-    member.before = member.finished.front();
+    Finished& own = member.finished.front();
+    if (own.end == 0) own.end = all_here;
+    if (take) {
+      take({.worker = member.record->worker,
+            .number = own.number,
+            .call = own.fields.call,
+            .arrival = at(own.fields.arrival),
+            .all_here = at(std::max(all_here, own.fields.start)),
+            .end = at(own.end),
+            .last = call.last,
+            .away = away_of(member)});
+    }
+    member.before = own;
     member.finished.pop_front();
-    if (member.before->end == 0) member.before->end = all_here;
   }
   return call;
 }

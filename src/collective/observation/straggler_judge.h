@@ -55,19 +55,26 @@ class StragglerJudge {
     std::uint64_t calls = 0;
     std::int64_t lateness = 0;  ///< nanoseconds
     std::int64_t by_input = 0;  ///< of that
-    std::int64_t by_core = 0;   ///< of that
+
+    void add(std::int64_t late, std::int64_t by_input_of_it) noexcept {
+      ++calls;
+      lateness += late;
+      by_input += by_input_of_it;
+    }
   };
   struct Tally {
     std::uint64_t calls = 0;
     std::int64_t begin = 0;
     std::int64_t end = 0;
-    std::map<int, Late> by_worker = {};
+    std::map<int, Late> late = {};          ///< by worker: through what it did
+    std::map<int, Late> without_core = {};  ///< only through what others did on its core
   };
   using OfNodes = std::map<int, std::deque<CallArrivals>>;
 
   [[nodiscard]] static std::optional<CallArrivals> take_common(OfNodes& nodes);
   static void count(Tally& tally, const CallArrivals& call, bool shares_cores);
   [[nodiscard]] static std::optional<Straggler> judge(const Tally& tally);
+  [[nodiscard]] static std::optional<Straggler> find_one(const std::map<int, Late>& by_worker, const Tally& tally);
 
   std::map<std::string, OfNodes, std::less<>> waiting_;  ///< for other nodes, by communicator
   Tally window_;

@@ -1,0 +1,23 @@
+// A call as one member saw it, for those who draw or add up what a job does.
+#pragma once
+
+#include <cstdint>
+
+#include "call_arrivals.h"
+#include "collective/record/member_record.h"
+
+namespace cohort {
+
+/// Times are in nanoseconds of the node's steady clock.
+struct ObservedCall {
+  int worker = -1;
+  std::uint64_t number = 0;
+  PackedCall call = {};
+  std::int64_t arrival = 0;
+  std::int64_t all_here = 0;  ///< when the node's last member came, or all members had, if that is known
+  std::int64_t end = 0;
+  int last = -1;        ///< the worker that came last of the node
+  TimeAway away = {};   ///< from its call before to this one
+};
+
+}  // namespace cohort

@@ -1,0 +1,126 @@
+#include "timeline.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <cohort/base/error.h>
+#include <cohort/base/log.h>
+
+#include "collective/record/packed_call.h"
+#include "collective/record/record_reader.h"
+
+namespace cohort {
+namespace {
+
+constexpr int kProgramTrack = 0;
+
+double microseconds(std::int64_t nanoseconds) { return static_cast<double>(nanoseconds) * 1e-3; }
+
+std::string name_event(std::string_view what, int worker, int track, std::string_view name) {
+  return fmt::format(R"({{"name":"{}","ph":"M","pid":{},"tid":{},"args":{{"name":{}}}}})", what, worker, track,
+                     nlohmann::json(name).dump());
+}
+
+}  // namespace
+
+/// An event that has a beginning and an end.
+struct Timeline::Span {
+  std::string name;
+  int worker;
+  int track;
+  std::int64_t begin;
+  std::int64_t end;
+  std::string arguments = "{}";
+};
+
+Timeline::Timeline(const std::string& path) : path_(path), file_(std::fopen(path.c_str(), "we")) {
+  if (file_ == nullptr)
+    throw Unavailable("the timeline {} cannot be written: {}", path, std::strerror(errno));
+}
+
+void Timeline::add_worker(const WorkerInfo& worker) {
+  write(name_event("process_name", worker.rank, 0, fmt::format("worker {} (host {})", worker.rank, worker.host)));
+  write(name_event("thread_name", worker.rank, kProgramTrack, "program"));
+}
+
+int Timeline::track_of(std::string_view communicator, const ObservedCall& call) {
+  const bool is_urgent = PriorityField::unpack(call.call.what) == static_cast<std::uint64_t>(Priority::kUrgent);
+  const std::string name = fmt::format("communicator {}{}", communicator, is_urgent ? ", urgent" : "");
+  const int track = tracks_.try_emplace(name, static_cast<int>(tracks_.size()) + 1).first->second;
+  if (ends_.try_emplace({call.worker, track}, 0).second) write(name_event("thread_name", call.worker, track, name));
+  return track;
+}
+
+void Timeline::add(std::string_view communicator, const ObservedCall& call) {
+  const std::optional<RecordedCall> recorded = unpack(call.call);
+  if (!recorded) return;
+  const int track = track_of(communicator, call);
+  // Calls of a track go on one after the other; one that was started earlier waits in a queue.
+  std::int64_t& busy_until = ends_[{call.worker, track}];
+  const std::int64_t begin = std::min(std::max(call.arrival, busy_until), call.end);
+  const std::int64_t all_here = std::clamp(call.all_here, begin, call.end);
+  busy_until = call.end;
+  write(Span{std::string(to_string(recorded->kind)), call.worker, track, begin, call.end,
+             fmt::format(R"({{"call":{},"last":"worker {}","queued_us":{:.3f}}})",
+                         nlohmann::json(to_string(*recorded)).dump(), call.last, microseconds(begin - call.arrival))});
+  if (call.last != call.worker && all_here > begin)
+    write(Span{fmt::format("wait for worker {}", call.last), call.worker, track, begin, all_here});
+  if (all_here < call.end) write(Span{"move data", call.worker, track, all_here, call.end});
+  if (!call.away.is_known() || begin != call.arrival) return;
+  std::int64_t& program_until = ends_[{call.worker, kProgramTrack}];
+  const std::int64_t left = std::max(call.arrival - call.away.all, program_until);
+  program_until = call.arrival;
+  const std::int64_t read = std::min(left + call.away.input, call.arrival);
+  if (read > left) write(Span{"input", call.worker, kProgramTrack, left, read});
+  if (call.arrival > read) write(Span{"compute", call.worker, kProgramTrack, read, call.arrival});
+}
+
+void Timeline::write(const Span& span) {
+  write(fmt::format(R"({{"name":"{}","ph":"X","ts":{:.3f},"dur":{:.3f},"pid":{},"tid":{},"args":{}}})", span.name,
+                    microseconds(span.begin), microseconds(span.end - span.begin), span.worker, span.track,
+                    span.arguments));
+}
+
+void Timeline::write(std::string_view event) {
+  if (file_ == nullptr) return;
+  fmt::print(file_.get(), "{}{}", is_empty_ ? "[\n" : ",\n", event);
+  is_empty_ = false;
+}
+
+void Timeline::finish() noexcept {
+  if (file_ == nullptr) return;
+  std::fputs(is_empty_ ? "[]\n" : "\n]\n", file_.get());
+  const bool failed = std::ferror(file_.get()) != 0;
+  if (std::fclose(file_.release()) != 0 || failed)
+    logging::warning("the timeline {} is not complete: {}", path_, std::strerror(errno));
+}
+
+void merge_timelines(std::span<const std::string> parts, std::span<const std::int64_t> offsets,
+                     const std::string& path) {
+  std::ofstream merged(path);
+  bool is_empty = true;
+  for (std::size_t part = 0; part < parts.size(); ++part) {
+    std::ifstream file(parts[part]);
+    if (!file) throw Unavailable("there is no timeline {}", parts[part]);
+    std::string line;
+    for (int number = 1; std::getline(file, line); ++number) {
+      if (line.ends_with(',')) line.pop_back();
+      if (line == "[" || line == "]" || line == "[]" || line.empty()) continue;
+      nlohmann::json event = nlohmann::json::parse(line, nullptr, false);
+      if (!event.is_object()) throw InvalidArgument("{}:{}: no event of a timeline", parts[part], number);
+      if (event.contains("ts")) event["ts"] = event["ts"].get<double>() + microseconds(offsets[part]);
+      merged << (is_empty ? "[\n" : ",\n") << event.dump();
+      is_empty = false;
+    }
+  }
+  merged << (is_empty ? "[]\n" : "\n]\n");
+  merged.close();
+  if (!merged) throw Unavailable("the timeline {} cannot be written", path);
+}
+
+}  // namespace cohort
