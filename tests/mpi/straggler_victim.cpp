@@ -1,8 +1,8 @@
-// A training in which one worker may be slow, for stragglers.sh: straggler_victim HOW RANK STEPS [BYTES].
+// A training in which one worker may be slow, for stragglers.sh: straggler_victim HOW RANK STEPS MS [BYTES].
 // Each step takes a batch from a dataset, computes for a millisecond and sums BYTES bytes over all workers.
 //
-// HOW: clean, busy (RANK computes for 5 ms more in each step), input (it reads for 5 ms more), sometimes (it
-//      computes for 5 ms more in a third of the steps)
+// HOW: clean, busy (RANK computes for MS ms more in each step), input (it reads for that much more), sometimes
+//      (it computes for that much more in a third of the steps)
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -30,7 +30,8 @@ int main(int argc, char** argv) {
   const std::string how = argv[1];
   const bool is_slow = session.rank() == std::atoi(argv[2]);
   const int steps = std::atoi(argv[3]);
-  const std::int64_t bytes = argc > 4 ? std::atoi(argv[4]) : 4096;
+  const std::chrono::milliseconds more(std::atoi(argv[4]));
+  const std::int64_t bytes = argc > 5 ? std::atoi(argv[5]) : 4096;
   const auto communicator = session.make_communicator({});
   const cohort::Tensor gradient = cohort::Tensor::zeros({bytes / 4}, cohort::DType::kFloat32);
   std::mt19937 random(7);
@@ -38,14 +39,14 @@ int main(int argc, char** argv) {
   const auto batches = cohort::Dataset<int>::from_generator([&] {
     return [&, step = 0]() mutable -> std::optional<int> {
       if (step == steps) return std::nullopt;
-      if (how == "input" && is_slow) compute(5ms);
+      if (how == "input" && is_slow) compute(more);
       return step++;
     };
   });
   for ([[maybe_unused]] const int batch : batches) {
     compute(1ms);
-    if (how == "busy" && is_slow) compute(5ms);
-    if (how == "sometimes" && random() % 3 == 0 && is_slow) compute(5ms);
+    if (how == "busy" && is_slow) compute(more);
+    if (how == "sometimes" && random() % 3 == 0 && is_slow) compute(more);
     communicator->all_reduce(gradient, cohort::ReduceOp::kSum);
   }
   return 0;

@@ -18,7 +18,7 @@ fail() {
 unset COHORT_LOG_LEVEL
 if ((nodes > 1)); then export COHORT_WORKERS_PER_NODE=$(((ranks + nodes - 1) / nodes)); fi
 timeout --signal=KILL 60 "${@:1:$#-1}" --mca btl_vader_backing_directory "$work" --mca orte_tmpdir_base "$work" \
-  "${!#}" "$how" "$victim" 100 >"$work/output" 2>&1 </dev/null || fail "ends with status $?"
+  "${!#}" "$how" "$victim" 100 20 >"$work/output" 2>&1 </dev/null || fail "ends with status $?"
 named=$(grep -c 'was last in' "$work/output" || true)
 if [[ $how == clean ]]; then
   ((named == 0)) || fail "somebody is named"

@@ -32,25 +32,35 @@ std::int64_t wait_for_cores(std::int64_t process, std::int32_t thread) {
 
 }  // namespace
 
-ArrivalReader::ArrivalReader(const ObservedGroup& group) {
+ArrivalReader::ArrivalReader(const ObservedGroup& group)
+    : spans_nodes_(group.workers.size() > group.records.size()), shares_cores_(group.shares_cores) {
   for (const MemberRecord* record : group.records) members_.push_back({.record = record});
 }
 
 std::vector<CallArrivals> ArrivalReader::read(const StampScale& scale, std::int64_t now, const Take& take) {
   for (Member& member : members_) read_new(member);
-  read_waits_for_cores(now);
   std::vector<CallArrivals> calls;
   while (align()) calls.push_back(take_first(scale, now, take));
+  if (!shares_cores_) explain_by_cores(calls);
   return calls;
 }
 
-/// What is said of the time since the last reading goes for all calls in it.
-void ArrivalReader::read_waits_for_cores(std::int64_t now) {
-  const std::int64_t before = std::exchange(read_at_, now);
+bool ArrivalReader::misses_ends() const noexcept {
+  return std::ranges::any_of(members_, [](const Member& member) { return !member.finished.empty(); });
+}
+
+/// A thread that shares its core only now and then waits for it in long pieces, in which its member comes late: what
+/// it has waited since the last reading is taken to lie in the calls that it came late to.
+void ArrivalReader::explain_by_cores(std::span<CallArrivals> calls) {
   for (Member& member : members_) {
     const std::int64_t waited = wait_for_cores(member.record->process.pid, member.record->thread);
-    const std::int64_t since = waited - std::exchange(member.waited_for_core, waited);
-    member.without_core = before == 0 ? 0 : static_cast<double>(since) / static_cast<double>(std::max<std::int64_t>(now - before, 1));
+    std::int64_t left = waited - std::exchange(member.waited_for_core, waited);
+    if (waited == left) continue;  // the first reading says nothing of a time
+    for (CallArrivals& call : calls) {
+      if (call.last != member.record->worker) continue;
+      call.away.core = std::min(left, call.lateness());
+      left -= call.away.core;
+    }
   }
 }
 
@@ -118,8 +128,7 @@ CallArrivals ArrivalReader::take_first(const StampScale& scale, std::int64_t now
     // With calls in flight there is no end in between.
     const std::uint64_t since = before->end <= call.arrival ? before->end : before->fields.arrival;
     const std::int64_t all = to_ns(static_cast<double>(call.arrival - since) * scale.seconds_per_tick);
-    return {all, static_cast<std::int64_t>(call.input - before->fields.input),
-            static_cast<std::int64_t>(member.without_core * static_cast<double>(all))};
+    return {.all = all, .input = static_cast<std::int64_t>(call.input - before->fields.input)};
   };
   const auto arrival_of = [](const Member& member) { return member.finished.front().fields.arrival; };
   const Member& last = *std::ranges::max_element(members_, {}, arrival_of);
@@ -142,7 +151,8 @@ CallArrivals ArrivalReader::take_first(const StampScale& scale, std::int64_t now
             .number = own.number,
             .call = own.fields.call,
             .arrival = at(own.fields.arrival),
-            .all_here = at(std::max(all_here, own.fields.start)),
+            .node_here = at(all_here),
+            .all_here = at(spans_nodes_ ? std::max(all_here, own.fields.start) : all_here),
             .end = at(own.end),
             .last = call.last,
             .away = away_of(member)});

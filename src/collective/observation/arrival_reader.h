@@ -6,6 +6,7 @@
 #include <deque>
 #include <functional>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "call_arrivals.h"
@@ -26,6 +27,9 @@ class ArrivalReader {
   /// gets each of them as each member saw it; may be null.
   [[nodiscard]] std::vector<CallArrivals> read(const StampScale& scale, std::int64_t now, const Take& take = {});
 
+  /// Whether some member has finished a call that others are still in.
+  [[nodiscard]] bool misses_ends() const noexcept;
+
   /// Whether the first member is in a long call in which all members send as much.
   [[nodiscard]] bool moves_data_alike();
 
@@ -42,16 +46,16 @@ class ArrivalReader {
     std::deque<Finished> finished = {};
     std::optional<Finished> before = {};  ///< the call before the first of `finished`, with its end
     std::int64_t waited_for_core = 0;     ///< in all, in nanoseconds, at the last reading
-    double without_core = 0;              ///< the part of the time since the reading before
   };
 
   static void read_new(Member& member);
-  void read_waits_for_cores(std::int64_t now);
+  void explain_by_cores(std::span<CallArrivals> calls);
   [[nodiscard]] bool align();
   [[nodiscard]] CallArrivals take_first(const StampScale& scale, std::int64_t now, const Take& take);
 
+  bool spans_nodes_;
+  bool shares_cores_;
   std::vector<Member> members_;
-  std::int64_t read_at_ = 0;
 };
 
 }  // namespace cohort

@@ -11,7 +11,7 @@ namespace cohort {
 struct TimeAway {
   std::int64_t all = -1;   ///< negative: not known
   std::int64_t input = 0;  ///< of that, waiting for input
-  std::int64_t core = 0;   ///< of that, about, waiting for a core
+  std::int64_t core = 0;   ///< of that, waiting for a core, where members have cores of their own
 
   /// The less of both, field by field.
   [[nodiscard]] TimeAway least(const TimeAway& other) const noexcept {

@@ -14,6 +14,7 @@
 
 #include <fmt/format.h>
 
+#include <cohort/base/deadline.h>
 #include <cohort/base/error.h>
 #include <cohort/base/fingerprint.h>
 #include <cohort/base/log.h>
@@ -28,6 +29,9 @@ using namespace std::chrono_literals;
 /// The first reading is a start from which the next one counts.
 constexpr auto kToFirstReading = 5ms;
 constexpr auto kBetweenReadings = 50ms;
+
+/// How long the end of a communicator may take for its timeline.
+constexpr auto kTimeForLastCalls = 100ms;
 
 /// Between looks at send queues, which may take longer where there are many connections: this many times as long.
 constexpr auto kBetweenLooks = 10ms;
@@ -138,7 +142,17 @@ void JobObserver::remove(const void* id) noexcept {
   const auto found = watched_.find(id);
   if (found == watched_.end()) return;
   read(found->second);
+  if (timeline_ != nullptr) read_last_calls(found->second);
   watched_.erase(found);
+}
+
+/// Other members may be about to note the end of the calls that this one has finished.
+void JobObserver::read_last_calls(Watched& watched) {
+  const Deadline deadline = Deadline::after(kTimeForLastCalls);
+  while (watched.reader.misses_ends() && !deadline.expired()) {
+    std::this_thread::sleep_for(1ms);
+    read(watched);
+  }
 }
 
 void JobObserver::stop() noexcept {

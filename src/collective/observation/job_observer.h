@@ -71,6 +71,7 @@ class JobObserver final : public RecordObserver {
   [[nodiscard]] bool is_on_one_node() const;
   void read_all();
   void read(Watched& watched);
+  void read_last_calls(Watched& watched);
   void look_at_queues();
   void tell_looks();
   void tell(const ArrivalSource& source, std::span<const CallArrivals> calls, std::int64_t now);

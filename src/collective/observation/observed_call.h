@@ -14,10 +14,11 @@ struct ObservedCall {
   std::uint64_t number = 0;
   PackedCall call = {};
   std::int64_t arrival = 0;
-  std::int64_t all_here = 0;  ///< when the node's last member came, or all members had, if that is known
+  std::int64_t node_here = 0;  ///< all members of the node had come
+  std::int64_t all_here = 0;   ///< those of all nodes had
   std::int64_t end = 0;
-  int last = -1;        ///< the worker that came last of the node
-  TimeAway away = {};   ///< from its call before to this one
+  int last = -1;       ///< the worker that came last of the node
+  TimeAway away = {};  ///< from its call before to this one
 };
 
 }  // namespace cohort

@@ -63,15 +63,17 @@ void Timeline::add(std::string_view communicator, const ObservedCall& call) {
   // Calls of a track go on one after the other; one that was started earlier waits in a queue.
   std::int64_t& busy_until = ends_[{call.worker, track}];
   const std::int64_t begin = std::min(std::max(call.arrival, busy_until), call.end);
-  const std::int64_t all_here = std::clamp(call.all_here, begin, call.end);
+  const std::int64_t node_here = std::clamp(call.node_here, begin, call.end);
+  const std::int64_t all_here = std::clamp(call.all_here, node_here, call.end);
   busy_until = call.end;
   write(Span{std::string(to_string(recorded->kind)), call.worker, track, begin, call.end,
              fmt::format(R"({{"call":{},"last":"worker {}","queued_us":{:.3f}}})",
                          nlohmann::json(to_string(*recorded)).dump(), call.last, microseconds(begin - call.arrival))});
-  if (call.last != call.worker && all_here > begin)
-    write(Span{fmt::format("wait for worker {}", call.last), call.worker, track, begin, all_here});
+  if (call.last != call.worker && node_here > begin)
+    write(Span{fmt::format("wait for worker {}", call.last), call.worker, track, begin, node_here});
+  if (all_here > node_here) write(Span{"wait for other nodes", call.worker, track, node_here, all_here});
   if (all_here < call.end) write(Span{"move data", call.worker, track, all_here, call.end});
-  if (!call.away.is_known() || begin != call.arrival) return;
+  if (!call.away.is_known()) return;
   std::int64_t& program_until = ends_[{call.worker, kProgramTrack}];
   const std::int64_t left = std::max(call.arrival - call.away.all, program_until);
   program_until = call.arrival;

@@ -1,0 +1,140 @@
+// A timeline is what viewers of Chrome's trace events read: an array of events with the fields that the format
+// demands, whose spans nest within a track.
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <cohort/base/error.h>
+
+#include "collective/observation/timeline.h"
+#include "collective/record/packed_call.h"
+
+namespace cohort {
+namespace {
+
+using nlohmann::json;
+
+class TimelineTest : public testing::Test {
+ protected:
+  TimelineTest() { std::filesystem::create_directory(folder); }
+  ~TimelineTest() override { std::filesystem::remove_all(folder); }
+
+  [[nodiscard]] std::string path(const std::string& name) const { return folder / name; }
+  [[nodiscard]] static json read(const std::string& path) { return json::parse(std::ifstream(path)); }
+
+  const std::filesystem::path folder =
+      std::filesystem::temp_directory_path() / fmt::format("cohort-timeline-{}", ::getpid());
+};
+
+/// Of worker 1: it comes at 1000 us, the last of its node at 1200, those of all nodes at 1300; done at 1500.
+ObservedCall all_reduce(std::uint64_t number) {
+  CollectiveCall call;
+  call.kind = CollectiveKind::kAllReduce;
+  call.dtype = DType::kFloat32;
+  call.elements = 1000;
+  return {.worker = 1,
+          .number = number,
+          .call = pack(call, number),
+          .arrival = 1'000'000,
+          .node_here = 1'200'000,
+          .all_here = 1'300'000,
+          .end = 1'500'000,
+          .last = 2,
+          .away = {.all = 400'000, .input = 100'000}};
+}
+
+const json* find(const json& events, const std::string& name) {
+  for (const json& event : events)
+    if (event["name"] == name) return &event;
+  return nullptr;
+}
+
+TEST_F(TimelineTest, HasWhatTheFormatDemands) {
+  Timeline timeline(path("a"));
+  timeline.add_worker({.rank = 1, .host = "a \"host\""});
+  timeline.add("1", all_reduce(7));
+  timeline.finish();
+  const json events = read(path("a"));
+  ASSERT_TRUE(events.is_array());
+  for (const json& event : events) {
+    EXPECT_TRUE(event["name"].is_string());
+    EXPECT_TRUE(event["pid"].is_number_integer());
+    EXPECT_TRUE(event["tid"].is_number_integer());
+    EXPECT_TRUE(event["args"].is_object());
+    ASSERT_TRUE(event["ph"] == "X" || event["ph"] == "M");
+    if (event["ph"] == "M") {
+      EXPECT_TRUE(event["args"]["name"].is_string());
+    } else {
+      EXPECT_TRUE(event["ts"].is_number() && event["dur"].is_number() && event["dur"] >= 0);
+    }
+  }
+  EXPECT_EQ(events[0]["args"]["name"], "worker 1 (host a \"host\")");
+  const std::vector<std::pair<std::string, std::pair<double, double>>> spans{
+      {"all_reduce", {1000, 500}},          {"wait for worker 2", {1000, 200}}, {"wait for other nodes", {1200, 100}},
+      {"move data", {1300, 200}}, {"input", {600, 100}},              {"compute", {700, 300}}};
+  for (const auto& [name, times] : spans) {
+    const json* const span = find(events, name);
+    ASSERT_NE(span, nullptr) << name;
+    EXPECT_EQ((*span)["ts"], times.first) << name;
+    EXPECT_EQ((*span)["dur"], times.second) << name;
+  }
+  EXPECT_EQ((*find(events, "all_reduce"))["args"]["call"], "all_reduce #7 (float32[1000], sum)");
+}
+
+TEST_F(TimelineTest, ShowsCallsThatWereStartedTogetherOneAfterTheOther) {
+  Timeline timeline(path("a"));
+  timeline.add("1", all_reduce(0));
+  ObservedCall second = all_reduce(1);
+  second.arrival = 1'100'000;
+  second.end = 1'900'000;
+  timeline.add("1", second);
+  timeline.finish();
+  std::map<std::pair<int, int>, double> ends;
+  double queued = 0;
+  for (const json& event : read(path("a"))) {
+    if (event["name"] != "all_reduce") continue;
+    double& end = ends[{event["pid"], event["tid"]}];
+    EXPECT_GE(event["ts"], end);
+    end = event["ts"].get<double>() + event["dur"].get<double>();
+    queued = event["args"]["queued_us"];
+  }
+  EXPECT_EQ(queued, 400);
+}
+
+TEST_F(TimelineTest, IsCompleteWithoutAnyCall) {
+  Timeline(path("a")).finish();
+  EXPECT_TRUE(read(path("a")).empty());
+}
+
+TEST_F(TimelineTest, OfSeveralNodesIsMergedOnOneClock) {
+  for (const char* part : {"a", "b"}) {
+    Timeline timeline(path(part));
+    timeline.add("1", all_reduce(0));
+    timeline.finish();
+  }
+  const std::vector<std::string> parts{path("a"), path("b")};
+  const std::vector<std::int64_t> offsets{0, 5'000'000};
+  merge_timelines(parts, offsets, path("both"));
+  const json events = read(path("both"));
+  EXPECT_EQ(events.size(), 2 * read(path("a")).size());
+  EXPECT_EQ((*find(events, "all_reduce"))["ts"], 1000);
+  EXPECT_EQ(events.back()["ts"], 5700);  // compute
+}
+
+TEST_F(TimelineTest, RefusesWhatIsNone) {
+  EXPECT_THROW(Timeline(path("missing/a")), Unavailable);
+  std::ofstream(path("a")) << "[\nnonsense,\n";
+  const std::vector<std::string> parts{path("a")};
+  EXPECT_THROW(merge_timelines(parts, std::vector<std::int64_t>{0}, path("b")), InvalidArgument);
+}
+
+}  // namespace
+}  // namespace cohort

@@ -1,0 +1,43 @@
+#!/usr/bin/env bash
+# Runs straggler_victim under the launcher with COHORT_TIMELINE, and checks the file: it has each call of each
+# worker, spans of a track follow one another or nest, and the busy worker is seen to compute for longer.
+#
+#   tests/mpi/timeline.sh RANKS NODES LAUNCHER... PROGRAM
+set -euo pipefail
+
+ranks=$1 nodes=$2
+shift 2
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+export COHORT_TIMELINE=$work/timeline.json COHORT_LOG_LEVEL=error
+if ((nodes > 1)); then export COHORT_WORKERS_PER_NODE=$(((ranks + nodes - 1) / nodes)); fi
+timeout --signal=KILL 60 "${@:1:$#-1}" --mca btl_vader_backing_directory "$work" --mca orte_tmpdir_base "$work" \
+  "${!#}" busy 0 40 20 </dev/null
+python3 - "$COHORT_TIMELINE" "$ranks" <<'PYTHON'
+import collections, json, sys
+path, ranks = sys.argv[1], int(sys.argv[2])
+events = json.load(open(path))
+spans = [event for event in events if event["ph"] == "X"]
+calls = collections.Counter(span["pid"] for span in spans if span["name"] == "all_reduce")
+assert calls == {rank: 40 for rank in range(ranks)}, calls
+tracks = collections.defaultdict(list)
+for span in spans:
+    tracks[span["pid"], span["tid"]].append((span["ts"], -span["dur"], span["name"]))
+for track, times in tracks.items():
+    open_until = []
+    for begin, duration, name in sorted(times):
+        while open_until and open_until[-1] <= begin + 0.01:
+            open_until.pop()
+        assert not open_until or begin - duration <= open_until[-1] + 0.01, f"{name} at {begin} of {track} overlaps"
+        open_until.append(begin - duration)
+computed = collections.Counter()
+for span in spans:
+    if span["name"] == "compute":
+        computed[span["pid"]] += span["dur"]
+assert all(computed[0] > 2 * computed[rank] for rank in range(1, ranks)), computed
+names = {event["args"]["name"] for event in events if event["name"] == "process_name"}
+assert len(names) == ranks, names
+PYTHON
+rest=$(find "$work" -name 'timeline.json.*')
+[[ -z $rest ]] || { echo "timeline: parts are left: $rest" >&2; exit 1; }
