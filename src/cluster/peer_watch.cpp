@@ -162,7 +162,9 @@ void PeerWatch::mute() noexcept { loop_->mute(); }
 
 void PeerWatch::tell_chief(std::string note) { loop_->tell_chief(std::move(note)); }
 
-void PeerWatch::hear_notes(std::function<void(std::string_view note)> hear) { loop_->hear_notes(std::move(hear)); }
+void PeerWatch::hear_notes(std::function<void(std::string_view note)> hear) {
+  loop_->hear_notes(std::move(hear));
+}
 
 bool PeerWatch::leave() { return loop_->leave(); }
 

@@ -6,10 +6,10 @@
 
 #include <gtest/gtest.h>
 
-#include "collective/record/call_recorder.h"
 #include "collective/observation/arrival_reader.h"
 #include "collective/observation/link_judge.h"
 #include "collective/observation/straggler_judge.h"
+#include "collective/record/call_recorder.h"
 
 namespace cohort {
 namespace {
@@ -23,7 +23,8 @@ class Calls {
 
   void add(int last, std::int64_t lateness, std::int64_t input = 0) {
     time_ += 10 * kMillisecond;
-    CallArrivals call{.number = number_++, .last_at = time_, .second_at = time_ - lateness, .last = last, .members = 3};
+    CallArrivals call{
+        .number = number_++, .last_at = time_, .second_at = time_ - lateness, .last = last, .members = 3};
     call.away = {.all = 2 * kMillisecond + lateness, .input = input};
     call.others_away = {.all = 2 * kMillisecond};
     judge.add(source_, call);
@@ -72,7 +73,8 @@ TEST(StragglerJudge, NamesTheSlowOneWithinAHundredCalls) {
 
 TEST(StragglerJudge, NamesOneThatIsSlowAtRandom) {
   Calls calls;
-  for (int i = 0; i < 100; ++i) calls.add(i % 3 == 0 ? 1 : i % 2, i % 3 == 0 ? 5 * kMillisecond : kMillisecond / 20);
+  for (int i = 0; i < 100; ++i)
+    calls.add(i % 3 == 0 ? 1 : i % 2, i % 3 == 0 ? 5 * kMillisecond : kMillisecond / 20);
   ASSERT_TRUE(calls.judge.present());
   EXPECT_EQ(calls.judge.present()->worker, 1);
 }
@@ -90,13 +92,14 @@ TEST(StragglerJudge, TellsAWorkerWithoutACoreFromOneThatComputes) {
     const auto time = static_cast<std::int64_t>(number + 1) * 10 * kMillisecond;
     // In the first half, worker 0 computes for longer, too.
     const int last = number < 100 && number % 2 == 0 ? 0 : 1;
-    judge.add({.communicator = "1"}, {.number = number,
-                                      .last_at = time,
-                                      .second_at = time - 5 * kMillisecond,
-                                      .last = last,
-                                      .members = 2,
-                                      .away = {.all = 7 * kMillisecond, .core = last == 1 ? 6 * kMillisecond : 0},
-                                      .others_away = {.all = 2 * kMillisecond}});
+    judge.add({.communicator = "1"},
+              {.number = number,
+               .last_at = time,
+               .second_at = time - 5 * kMillisecond,
+               .last = last,
+               .members = 2,
+               .away = {.all = 7 * kMillisecond, .core = last == 1 ? 6 * kMillisecond : 0},
+               .others_away = {.all = 2 * kMillisecond}});
     if (number == 99) {
       ASSERT_TRUE(judge.present());
       EXPECT_EQ(judge.present()->worker, 0);
@@ -126,11 +129,12 @@ TEST(StragglerJudge, WhereCoresAreSharedComparesWithWhatOthersCompute) {
 TEST(StragglerJudge, WaitsForAllNodesAndMissesWhatOneHasMissed) {
   StragglerJudge judge;
   const auto arrivals = [](int node, std::uint64_t number) {
-    return CallArrivals{.number = number,
-                        .last_at = static_cast<std::int64_t>(number) * 10 * kMillisecond + node * 4 * kMillisecond,
-                        .last = node,
-                        .members = 1,
-                        .away = {.all = kMillisecond + node * 4 * kMillisecond}};
+    return CallArrivals{
+        .number = number,
+        .last_at = static_cast<std::int64_t>(number) * 10 * kMillisecond + node * 4 * kMillisecond,
+        .last = node,
+        .members = 1,
+        .away = {.all = kMillisecond + node * 4 * kMillisecond}};
   };
   for (std::uint64_t number = 0; number < 200; ++number)
     judge.add({.communicator = "1", .node = 0, .nodes = 2}, arrivals(0, number));
@@ -143,7 +147,8 @@ TEST(StragglerJudge, WaitsForAllNodesAndMissesWhatOneHasMissed) {
 }
 
 TEST(CallArrivals, OfTwoNodesAreThoseOfTheLastOfAll) {
-  const CallArrivals first{.last_at = 50, .second_at = 20, .last = 1, .members = 2, .away = {40, 4}, .others_away = {30, 3}};
+  const CallArrivals first{
+      .last_at = 50, .second_at = 20, .last = 1, .members = 2, .away = {40, 4}, .others_away = {30, 3}};
   const CallArrivals second{.last_at = 60, .last = 2, .members = 1, .away = {70, 7}};
   for (const CallArrivals& merged : {first.merged_with(second), second.merged_with(first)}) {
     EXPECT_EQ(merged.last, 2);
@@ -155,7 +160,8 @@ TEST(CallArrivals, OfTwoNodesAreThoseOfTheLastOfAll) {
 }
 
 TEST(CallArrivals, DoNotBlameAMemberWhoseCallBeforeEndedLate) {
-  CallArrivals call{.last_at = 60, .second_at = 20, .last = 1, .members = 2, .away = {30, 0}, .others_away = {30, 0}};
+  CallArrivals call{
+      .last_at = 60, .second_at = 20, .last = 1, .members = 2, .away = {30, 0}, .others_away = {30, 0}};
   EXPECT_EQ(call.lateness(), 0);
   call.away.all = 45;
   EXPECT_EQ(call.lateness(), 15);
@@ -177,7 +183,8 @@ TEST(LinkJudge, NamesTheNodeWhoseQueueIsFullerThanAllOthers) {
   ASSERT_TRUE(judge.present());
   EXPECT_EQ(judge.present()->worker, 4);
   EXPECT_EQ(to_string(*judge.of_all_looks()),
-            "has a slow link: 256 KiB on average wait there to be sent in long calls, 64 KiB on the next host: moving "
+            "has a slow link: 256 KiB on average wait there to be sent in long calls, 64 KiB on the next "
+            "host: moving "
             "data, not computing or input");
 }
 
@@ -217,7 +224,10 @@ struct Records {
     }
   }
   [[nodiscard]] ObservedGroup group() const {
-    return {.id = this, .communicator = "1", .records = {records[0].get(), records[1].get()}, .workers = {10, 11}};
+    return {.id = this,
+            .communicator = "1",
+            .records = {records[0].get(), records[1].get()},
+            .workers = {10, 11}};
   }
   /// Member `last` comes last, and the call ends at once.
   void call(std::uint64_t number, int last) {
@@ -231,7 +241,9 @@ struct Records {
   std::vector<CallRecorder> recorders;
 };
 
-std::vector<CallArrivals> read(ArrivalReader& reader) { return reader.read(StampScale::at_this_moment(), 1'000'000'000); }
+std::vector<CallArrivals> read(ArrivalReader& reader) {
+  return reader.read(StampScale::at_this_moment(), 1'000'000'000);
+}
 
 TEST(ArrivalReader, GivesEachFinishedCallOnce) {
   Records records;
@@ -291,7 +303,8 @@ TEST(ArrivalReader, ReadsWhileMembersCall) {
   ArrivalReader reader(records.group());
   std::atomic<bool> done{false};
   std::thread members([&] {
-    for (std::uint64_t number = 0; number < 200'000; ++number) records.call(number, static_cast<int>(number % 2));
+    for (std::uint64_t number = 0; number < 200'000; ++number)
+      records.call(number, static_cast<int>(number % 2));
     done = true;
   });
   std::uint64_t next = 0;

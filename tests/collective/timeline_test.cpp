@@ -1,13 +1,13 @@
-// A timeline is what viewers of Chrome's trace events read: an array of events with the fields that the format
-// demands, whose spans nest within a track.
+// A timeline is what viewers of Chrome's trace events read: an array of events with the fields that the
+// format demands, whose spans nest within a track.
 #include <filesystem>
 #include <fstream>
 #include <map>
 #include <string>
 #include <vector>
 
-#include <gtest/gtest.h>
 #include <unistd.h>
+#include <gtest/gtest.h>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -78,8 +78,12 @@ TEST_F(TimelineTest, HasWhatTheFormatDemands) {
   }
   EXPECT_EQ(events[0]["args"]["name"], "worker 1 (host a \"host\")");
   const std::vector<std::pair<std::string, std::pair<double, double>>> spans{
-      {"all_reduce", {1000, 500}},          {"wait for worker 2", {1000, 200}}, {"wait for other nodes", {1200, 100}},
-      {"move data", {1300, 200}}, {"input", {600, 100}},              {"compute", {700, 300}}};
+      {"all_reduce", {1000, 500}},
+      {"wait for worker 2", {1000, 200}},
+      {"wait for other nodes", {1200, 100}},
+      {"move data", {1300, 200}},
+      {"input", {600, 100}},
+      {"compute", {700, 300}}};
   for (const auto& [name, times] : spans) {
     const json* const span = find(events, name);
     ASSERT_NE(span, nullptr) << name;

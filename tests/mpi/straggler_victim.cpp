@@ -1,7 +1,8 @@
 // A training in which one worker may be slow, for stragglers.sh: straggler_victim HOW RANK STEPS MS [BYTES].
 // Each step takes a batch from a dataset, computes for a millisecond and sums BYTES bytes over all workers.
 //
-// HOW: clean, busy (RANK computes for MS ms more in each step), input (it reads for that much more), sometimes
+// HOW: clean, busy (RANK computes for MS ms more in each step), input (it reads for that much more),
+// sometimes
 //      (it computes for that much more in a third of the steps)
 #include <chrono>
 #include <cstdio>

@@ -65,7 +65,8 @@ TEST_P(LossTest, SeesAKilledTask) {
 }
 
 TEST_P(LossTest, HandsOverWhatWasSentBeforeTheEnd) {
-  // A sign of life that the task has not read when it ends would take back what it sent: TCP resets the connection.
+  // A sign of life that the task has not read when it ends would take back what it sent: TCP resets the
+  // connection.
   EndpointOptions options = own_options();
   options.heartbeat = 1h;
   options.silence = 0ms;

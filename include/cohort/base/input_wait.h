@@ -1,5 +1,5 @@
-// How long this process has waited for input. Datasets say so, and so may programs that read by themselves; the
-// record of calls notes it, to tell a worker that comes late from reading from one that comes late from
+// How long this process has waited for input. Datasets say so, and so may programs that read by themselves;
+// the record of calls notes it, to tell a worker that comes late from reading from one that comes late from
 // computing.
 #pragma once
 

@@ -26,7 +26,8 @@ std::int64_t wait_for_cores(std::int64_t process, std::int32_t thread) {
   const std::string text = read_system_file(fmt::format("/proc/{}/task/{}/schedstat", process, thread));
   const std::size_t second = text.find(' ');
   std::int64_t waited = 0;
-  if (second != std::string::npos) std::from_chars(text.data() + second + 1, text.data() + text.size(), waited);
+  if (second != std::string::npos)
+    std::from_chars(text.data() + second + 1, text.data() + text.size(), waited);
   return waited;
 }
 
@@ -49,8 +50,8 @@ bool ArrivalReader::misses_ends() const noexcept {
   return std::ranges::any_of(members_, [](const Member& member) { return !member.finished.empty(); });
 }
 
-/// A thread that shares its core only now and then waits for it in long pieces, in which its member comes late: what
-/// it has waited since the last reading is taken to lie in the calls that it came late to.
+/// A thread that shares its core only now and then waits for it in long pieces, in which its member comes
+/// late: what it has waited since the last reading is taken to lie in the calls that it came late to.
 void ArrivalReader::explain_by_cores(std::span<CallArrivals> calls) {
   for (Member& member : members_) {
     const std::int64_t waited = wait_for_cores(member.record->process.pid, member.record->thread);

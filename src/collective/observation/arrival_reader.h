@@ -23,9 +23,10 @@ class ArrivalReader {
 
   using Take = std::function<void(const ObservedCall& call)>;
 
-  /// The calls that have ended since, in their order. `now`: of the steady clock, when `scale` was made. `take`
-  /// gets each of them as each member saw it; may be null.
-  [[nodiscard]] std::vector<CallArrivals> read(const StampScale& scale, std::int64_t now, const Take& take = {});
+  /// The calls that have ended since, in their order. `now`: of the steady clock, when `scale` was made.
+  /// `take` gets each of them as each member saw it; may be null.
+  [[nodiscard]] std::vector<CallArrivals> read(const StampScale& scale, std::int64_t now,
+                                               const Take& take = {});
 
   /// Whether some member has finished a call that others are still in.
   [[nodiscard]] bool misses_ends() const noexcept;

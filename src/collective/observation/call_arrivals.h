@@ -46,7 +46,8 @@ struct CallArrivals {
   /// member whose call before has ended later, for its data came later, is late without doing.
   [[nodiscard]] std::int64_t lateness() const noexcept {
     if (members < 2 || !away.is_known() || !others_away.is_known()) return 0;
-    return std::clamp<std::int64_t>(away.all - others_away.all, 0, std::max<std::int64_t>(last_at - second_at, 0));
+    return std::clamp<std::int64_t>(away.all - others_away.all, 0,
+                                    std::max<std::int64_t>(last_at - second_at, 0));
   }
 };
 

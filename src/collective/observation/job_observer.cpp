@@ -19,8 +19,6 @@
 #include <cohort/base/fingerprint.h>
 #include <cohort/base/log.h>
 
-
-
 namespace cohort {
 namespace {
 
@@ -33,7 +31,8 @@ constexpr auto kBetweenReadings = 50ms;
 /// How long the end of a communicator may take for its timeline.
 constexpr auto kTimeForLastCalls = 100ms;
 
-/// Between looks at send queues, which may take longer where there are many connections: this many times as long.
+/// Between looks at send queues, which may take longer where there are many connections: this many times as
+/// long.
 constexpr auto kBetweenLooks = 10ms;
 constexpr int kTimesTheLook = 200;
 
@@ -67,8 +66,9 @@ std::int64_t steady_now() {
 /// Keeps so many calls at most; of the same calls all nodes keep the same ones.
 void thin_out(std::vector<CallArrivals>& calls, std::size_t most) {
   for (std::uint64_t mask = 1; calls.size() > most; mask = 2 * mask + 1) {
-    std::erase_if(calls,
-                  [&](const CallArrivals& call) { return (Fingerprint().add(call.number).value() & mask) != 0; });
+    std::erase_if(calls, [&](const CallArrivals& call) {
+      return (Fingerprint().add(call.number).value() & mask) != 0;
+    });
   }
 }
 
@@ -120,11 +120,13 @@ JobObserver::~JobObserver() { stop(); }
 
 void JobObserver::add(ObservedGroup group) {
   std::set<int> nodes;
-  for (const int worker : group.workers) nodes.insert(options_.workers[static_cast<std::size_t>(worker)].node);
+  for (const int worker : group.workers)
+    nodes.insert(options_.workers[static_cast<std::size_t>(worker)].node);
   if (group.workers.size() < 2 && timeline_ == nullptr) return;
   const std::lock_guard lock(watching_);
   if (stopping_) return;
-  const ArrivalSource source{group.communicator, options_.workers[static_cast<std::size_t>(options_.rank)].node,
+  const ArrivalSource source{group.communicator,
+                             options_.workers[static_cast<std::size_t>(options_.rank)].node,
                              static_cast<int>(nodes.size()), group.shares_cores};
   watched_.insert_or_assign(group.id, Watched{ArrivalReader(group), source});
   if (thread_.joinable()) return;
@@ -171,7 +173,8 @@ void JobObserver::run() {
   std::unique_lock lock(watching_);
   auto next_reading = Clock::now() + kToFirstReading;
   while (true) {
-    const bool over_network = std::ranges::any_of(watched_, [](const auto& entry) { return entry.second.source.nodes > 1; });
+    const bool over_network =
+        std::ranges::any_of(watched_, [](const auto& entry) { return entry.second.source.nodes > 1; });
     const auto next = over_network ? std::min(next_reading, next_look_) : next_reading;
     if (stop_.wait_until(lock, next, [this] { return stopping_; })) return;
     const auto now = Clock::now();
@@ -264,7 +267,7 @@ void JobObserver::hear(std::string_view note) {
 }
 
 void JobObserver::judge(const ArrivalSource& source, std::span<const CallArrivals> calls,
-                           std::int64_t clock_offset) {
+                        std::int64_t clock_offset) {
   const std::lock_guard lock(judging_);
   for (CallArrivals call : calls) {
     call.last_at += clock_offset;
@@ -284,7 +287,8 @@ void JobObserver::judge(int worker, const QueueLooks& looks) {
   const std::lock_guard lock(judging_);
   link_judge_.add(worker, looks);
   const std::optional<SlowLink>& link = link_judge_.present();
-  if (!link || !options_.name_stragglers || std::exchange(said_link_of_, link->worker) == link->worker) return;
+  if (!link || !options_.name_stragglers || std::exchange(said_link_of_, link->worker) == link->worker)
+    return;
   options_.say(LateFrom::kMovingData, fmt::format("{} {}", name_of(link->worker), to_string(*link)));
 }
 
@@ -304,14 +308,16 @@ void JobObserver::conclude() {
                  fmt::format("in the whole run, {} {}", name_of(link->worker), to_string(*link)));
   const std::optional<Straggler> straggler = judge_.of_all_calls();
   if (!straggler) return;
-  options_.say(straggler->cause,
-               fmt::format("in the whole run, {} {}; the others waited {:.0f} % of the time for it",
-                           name_of(straggler->worker), to_string(*straggler), 100 * straggler->share_of_time));
+  options_.say(
+      straggler->cause,
+      fmt::format("in the whole run, {} {}; the others waited {:.0f} % of the time for it",
+                  name_of(straggler->worker), to_string(*straggler), 100 * straggler->share_of_time));
 }
 
 std::string JobObserver::name_of(int worker) const {
   const auto index = static_cast<std::size_t>(worker);
-  return index < options_.workers.size() ? describe(options_.workers[index]) : fmt::format("worker {}", worker);
+  return index < options_.workers.size() ? describe(options_.workers[index])
+                                         : fmt::format("worker {}", worker);
 }
 
 }  // namespace cohort

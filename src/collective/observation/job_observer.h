@@ -1,6 +1,7 @@
-// Looks at a job while it runs. On each node one process reads the records of all members there, from a thread of
-// its own, so that calls pay nothing for it. It draws the timeline, if there is to be one, and tells the chief of
-// the arrivals that it saw; the chief names the worker that makes the others wait. Any thread may call.
+// Looks at a job while it runs. On each node one process reads the records of all members there, from a
+// thread of its own, so that calls pay nothing for it. It draws the timeline, if there is to be one, and
+// tells the chief of the arrivals that it saw; the chief names the worker that makes the others wait. Any
+// thread may call.
 #pragma once
 
 #include <chrono>
@@ -88,7 +89,7 @@ class JobObserver final : public RecordObserver {
   std::unique_ptr<Timeline> timeline_;  ///< null: none
   SendQueues queues_;
   Clock::time_point next_look_;
-  QueueLooks looks_;             ///< since the chief was told
+  QueueLooks looks_;    ///< since the chief was told
   std::thread thread_;  ///< from the first group on
 
   std::mutex judging_;

@@ -11,8 +11,8 @@ namespace {
 /// Fewer looks of a node say nothing.
 constexpr std::uint32_t kFewestLooks = 20;
 
-/// A slow link has a full queue in so many looks, and so much more in it than any other node's. Over virtual hosts
-/// with links of one rate it was 1.5 times as much at most, with one link of a tenth 2.2 times.
+/// A slow link has a full queue in so many looks, and so much more in it than any other node's. Over virtual
+/// hosts with links of one rate it was 1.5 times as much at most, with one link of a tenth 2.2 times.
 constexpr double kLeastShareFull = 0.8;
 constexpr double kTimesOthers = 1.8;
 
@@ -22,7 +22,8 @@ bool has_enough(const std::pair<const int, QueueLooks>& node) { return node.seco
 
 std::string to_string(const SlowLink& link) {
   return fmt::format(
-      "has a slow link: {:.0f} KiB on average wait there to be sent in long calls, {:.0f} KiB on the next host: "
+      "has a slow link: {:.0f} KiB on average wait there to be sent in long calls, {:.0f} KiB on the next "
+      "host: "
       "moving data, not computing or input",
       link.mean_bytes / 1024, link.other_bytes / 1024);
 }

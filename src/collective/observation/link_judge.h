@@ -20,8 +20,12 @@ struct QueueLooks {
     full += other.full;
     bytes += other.bytes;
   }
-  [[nodiscard]] double share_full() const noexcept { return looks == 0 ? 0 : static_cast<double>(full) / looks; }
-  [[nodiscard]] double mean_bytes() const noexcept { return looks == 0 ? 0 : static_cast<double>(bytes) / looks; }
+  [[nodiscard]] double share_full() const noexcept {
+    return looks == 0 ? 0 : static_cast<double>(full) / looks;
+  }
+  [[nodiscard]] double mean_bytes() const noexcept {
+    return looks == 0 ? 0 : static_cast<double>(bytes) / looks;
+  }
 };
 
 /// A look at a send queue with so many bytes is one at a full queue.

@@ -40,7 +40,8 @@ std::uint64_t SendQueues::bytes() {
   std::uint64_t bytes = 0;
   for (const int connection : connections_) {
     int queued = 0;
-    if (::ioctl(connection, SIOCOUTQ, &queued) == 0 && queued > 0) bytes += static_cast<std::uint64_t>(queued);
+    if (::ioctl(connection, SIOCOUTQ, &queued) == 0 && queued > 0)
+      bytes += static_cast<std::uint64_t>(queued);
   }
   return bytes;
 }

@@ -1,6 +1,6 @@
-// What this process has sent over TCP, MPI's connections included, and the network has not taken yet: on a host
-// with a slow link that is much all the time, while the others wait for it. Linux' table of all connections would
-// tell the same of the whole host, and takes milliseconds to read.
+// What this process has sent over TCP, MPI's connections included, and the network has not taken yet: on a
+// host with a slow link that is much all the time, while the others wait for it. Linux' table of all
+// connections would tell the same of the whole host, and takes milliseconds to read.
 #pragma once
 
 #include <chrono>

@@ -45,7 +45,8 @@ std::string_view to_string(LateFrom cause) {
 
 std::string to_string(const Straggler& straggler) {
   return fmt::format("was last in {:.0f} % of calls, by {:.1f} ms on average: {}",
-                     100 * straggler.share_of_calls, 1000 * straggler.mean_lateness, to_string(straggler.cause));
+                     100 * straggler.share_of_calls, 1000 * straggler.mean_lateness,
+                     to_string(straggler.cause));
 }
 
 void StragglerJudge::add(const ArrivalSource& source, const CallArrivals& arrivals) {
@@ -97,7 +98,8 @@ void StragglerJudge::count(Tally& tally, const CallArrivals& call, bool shares_c
   const std::int64_t without_core = std::min(call.away.core, lateness);
   const std::int64_t by_itself = lateness - without_core;
   if (by_itself >= least) {
-    tally.late[call.last].add(by_itself, std::clamp<std::int64_t>(call.away.input - call.others_away.input, 0, by_itself));
+    tally.late[call.last].add(
+        by_itself, std::clamp<std::int64_t>(call.away.input - call.others_away.input, 0, by_itself));
   } else if (lateness >= least) {
     tally.without_core[call.last].add(lateness, 0);
   }

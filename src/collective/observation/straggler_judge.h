@@ -1,6 +1,6 @@
 // Decides from the arrivals of all nodes whether one worker makes the others wait, and why. A worker is named
-// when it was the one that all others waited for in most of the calls in which anybody waited, twice in a row,
-// and that costs a tenth of the time, or milliseconds at a time. One thread at a time.
+// when it was the one that all others waited for in most of the calls in which anybody waited, twice in a
+// row, and that costs a tenth of the time, or milliseconds at a time. One thread at a time.
 #pragma once
 
 #include <cstdint>
@@ -74,7 +74,8 @@ class StragglerJudge {
   [[nodiscard]] static std::optional<CallArrivals> take_common(OfNodes& nodes);
   static void count(Tally& tally, const CallArrivals& call, bool shares_cores);
   [[nodiscard]] static std::optional<Straggler> judge(const Tally& tally);
-  [[nodiscard]] static std::optional<Straggler> find_one(const std::map<int, Late>& by_worker, const Tally& tally);
+  [[nodiscard]] static std::optional<Straggler> find_one(const std::map<int, Late>& by_worker,
+                                                         const Tally& tally);
 
   std::map<std::string, OfNodes, std::less<>> waiting_;  ///< for other nodes, by communicator
   Tally window_;

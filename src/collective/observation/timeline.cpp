@@ -22,8 +22,8 @@ constexpr int kProgramTrack = 0;
 double microseconds(std::int64_t nanoseconds) { return static_cast<double>(nanoseconds) * 1e-3; }
 
 std::string name_event(std::string_view what, int worker, int track, std::string_view name) {
-  return fmt::format(R"({{"name":"{}","ph":"M","pid":{},"tid":{},"args":{{"name":{}}}}})", what, worker, track,
-                     nlohmann::json(name).dump());
+  return fmt::format(R"({{"name":"{}","ph":"M","pid":{},"tid":{},"args":{{"name":{}}}}})", what, worker,
+                     track, nlohmann::json(name).dump());
 }
 
 }  // namespace
@@ -44,15 +44,18 @@ Timeline::Timeline(const std::string& path) : path_(path), file_(std::fopen(path
 }
 
 void Timeline::add_worker(const WorkerInfo& worker) {
-  write(name_event("process_name", worker.rank, 0, fmt::format("worker {} (host {})", worker.rank, worker.host)));
+  write(name_event("process_name", worker.rank, 0,
+                   fmt::format("worker {} (host {})", worker.rank, worker.host)));
   write(name_event("thread_name", worker.rank, kProgramTrack, "program"));
 }
 
 int Timeline::track_of(std::string_view communicator, const ObservedCall& call) {
-  const bool is_urgent = PriorityField::unpack(call.call.what) == static_cast<std::uint64_t>(Priority::kUrgent);
+  const bool is_urgent =
+      PriorityField::unpack(call.call.what) == static_cast<std::uint64_t>(Priority::kUrgent);
   const std::string name = fmt::format("communicator {}{}", communicator, is_urgent ? ", urgent" : "");
   const int track = tracks_.try_emplace(name, static_cast<int>(tracks_.size()) + 1).first->second;
-  if (ends_.try_emplace({call.worker, track}, 0).second) write(name_event("thread_name", call.worker, track, name));
+  if (ends_.try_emplace({call.worker, track}, 0).second)
+    write(name_event("thread_name", call.worker, track, name));
   return track;
 }
 
@@ -68,7 +71,8 @@ void Timeline::add(std::string_view communicator, const ObservedCall& call) {
   busy_until = call.end;
   write(Span{std::string(to_string(recorded->kind)), call.worker, track, begin, call.end,
              fmt::format(R"({{"call":{},"last":"worker {}","queued_us":{:.3f}}})",
-                         nlohmann::json(to_string(*recorded)).dump(), call.last, microseconds(begin - call.arrival))});
+                         nlohmann::json(to_string(*recorded)).dump(), call.last,
+                         microseconds(begin - call.arrival))});
   if (call.last != call.worker && node_here > begin)
     write(Span{fmt::format("wait for worker {}", call.last), call.worker, track, begin, node_here});
   if (all_here > node_here) write(Span{"wait for other nodes", call.worker, track, node_here, all_here});
@@ -83,9 +87,9 @@ void Timeline::add(std::string_view communicator, const ObservedCall& call) {
 }
 
 void Timeline::write(const Span& span) {
-  write(fmt::format(R"({{"name":"{}","ph":"X","ts":{:.3f},"dur":{:.3f},"pid":{},"tid":{},"args":{}}})", span.name,
-                    microseconds(span.begin), microseconds(span.end - span.begin), span.worker, span.track,
-                    span.arguments));
+  write(fmt::format(R"({{"name":"{}","ph":"X","ts":{:.3f},"dur":{:.3f},"pid":{},"tid":{},"args":{}}})",
+                    span.name, microseconds(span.begin), microseconds(span.end - span.begin), span.worker,
+                    span.track, span.arguments));
 }
 
 void Timeline::write(std::string_view event) {

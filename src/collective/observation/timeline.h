@@ -1,6 +1,6 @@
-// A picture of a job's calls in time, as JSON that Perfetto and chrome://tracing open: the JSON Array Format of
-// Chrome's trace events, an event a line. Each worker is a process of the picture, with a track for what the
-// program does between calls and one for each communicator. One thread at a time.
+// A picture of a job's calls in time, as JSON that Perfetto and chrome://tracing open: the JSON Array Format
+// of Chrome's trace events, an event a line. Each worker is a process of the picture, with a track for what
+// the program does between calls and one for each communicator. One thread at a time.
 #pragma once
 
 #include <cstdio>
@@ -42,11 +42,12 @@ class Timeline {
   std::string path_;
   std::unique_ptr<std::FILE, Close> file_;
   bool is_empty_ = true;
-  std::map<std::string, int, std::less<>> tracks_;            ///< by communicator, the same for all workers
-  std::map<std::pair<int, int>, std::int64_t> ends_;          ///< of what the tracks of workers have so far
+  std::map<std::string, int, std::less<>> tracks_;    ///< by communicator, the same for all workers
+  std::map<std::pair<int, int>, std::int64_t> ends_;  ///< of what the tracks of workers have so far
 };
 
-/// Makes one file of those of several nodes, whose times `offsets` (nanoseconds, by part) brings to one clock.
+/// Makes one file of those of several nodes, whose times `offsets` (nanoseconds, by part) brings to one
+/// clock.
 /// @throws Unavailable, InvalidArgument for what is no timeline.
 void merge_timelines(std::span<const std::string> parts, std::span<const std::int64_t> offsets,
                      const std::string& path);

@@ -1,6 +1,6 @@
 // Who looks at the records of a communicator's members while these go on, without their help. A group of
-// members shows its records to the observer of its process when it is made, and takes them back before a member
-// leaves.
+// members shows its records to the observer of its process when it is made, and takes them back before a
+// member leaves.
 #pragma once
 
 #include <string>
