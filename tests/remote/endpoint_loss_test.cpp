@@ -1,5 +1,5 @@
 // Tasks in processes of their own that end, stop, fork and come back.
-#include <signal.h>
+#include <csignal>
 #include <sys/wait.h>
 #include <unistd.h>
 

@@ -35,7 +35,7 @@ void LinkJudge::add(int worker, const QueueLooks& looks) {
   std::optional<SlowLink> found = judge(window_);
   const bool is_again = found && before_ && found->worker == before_->worker;
   present_ = is_again ? found : std::nullopt;
-  before_ = std::move(found);
+  before_ = found;
   window_.clear();
 }
 

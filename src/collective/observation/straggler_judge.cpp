@@ -66,7 +66,7 @@ void StragglerJudge::add(const ArrivalSource& source, const CallArrivals& arriva
   std::optional<Straggler> found = judge(window_);
   const bool is_again = found && before_ && found->worker == before_->worker;
   present_ = is_again ? found : std::nullopt;
-  before_ = std::move(found);
+  before_ = found;
   window_ = {};
 }
 
