@@ -26,10 +26,11 @@ std::vector<int> node_of_members(const SimulatedClusterOptions& options) {
 SimulatedCluster::SimulatedCluster(const SimulatedClusterOptions& options)
     : options_(options),
       network_({options.network, node_of_members(options), options.faults, options.copied_bytes}) {
-  const std::vector<int> node_of = node_of_members(options);
+  const network::Topology topology(node_of_members(options), 0);
   NodeGroupOptions group;
   group.members = options.members;
   group.communication = options.communication;
+  group.blocks_in_heap = false;
   group.on_report = [](const JobReport&) {};
   for (int node = 0; node < options.nodes; ++node)
     group.workers.push_back({.rank = node, .node = node, .host = fmt::format("node{}", node)});
@@ -39,7 +40,7 @@ SimulatedCluster::SimulatedCluster(const SimulatedClusterOptions& options)
       const int rank = members->rank_of(local_rank);
       auto impl = std::make_shared<node::NodeCommunicatorImpl>(members, local_rank);
       impl->set_inter_node(std::make_shared<network::InterNodeImpl>(
-          *impl, std::make_unique<SimulatedTransport>(network_, rank), network::Topology(node_of, rank)));
+          *impl, std::make_unique<SimulatedTransport>(network_, rank), topology.seen_by(rank)));
       communicators_.push_back(std::make_unique<node::NodeCommunicator>(impl, options.communication));
       members_.push_back(std::move(impl));
     }

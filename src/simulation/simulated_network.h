@@ -41,6 +41,7 @@ class SimulatedNetwork {
   [[nodiscard]] int node_of(int member) const noexcept {
     return options_.node_of[static_cast<std::size_t>(member)];
   }
+  [[nodiscard]] ScratchPool& scratch_pool() noexcept { return scratch_pool_; }
   [[nodiscard]] const NetworkModel& model() const noexcept { return options_.model; }
 
   /// Since the beginning.
@@ -122,6 +123,7 @@ class SimulatedNetwork {
   void set_time(double seconds);
 
   SimulatedNetworkOptions options_;
+  ScratchPool scratch_pool_;
   std::optional<VirtualClock> clock_;
   MonotonicClock::time_point began_;
   double now_ = 0;
