@@ -15,8 +15,11 @@ namespace {
 using simulation::SimulatedCluster;
 using simulation::SimulatedRun;
 
-/// As much of each message is copied as the members need to agree on a call and on its tuning.
-constexpr std::size_t kCopiedBytes = 4096;
+/// As much of each message is copied as the members need to agree on a call and on its tuning: a roll call
+/// with all contributions, and its summaries.
+std::size_t copied_bytes(int lanes) {
+  return (lanes > 1 ? network::kPiggybackBytesOnNodes : network::kPiggybackBytes) + 64;
+}
 
 struct Case {
   CollectiveKind kind;
@@ -36,8 +39,29 @@ constexpr std::array kCases{Case{CollectiveKind::kBarrier, 0},
                             Case{CollectiveKind::kScatter, 64},
                             Case{CollectiveKind::kAllToAll, 64}};
 
+/// Whether a call of the kind has a block for each member.
+bool moves_blocks(CollectiveKind kind) {
+  switch (kind) {
+    case CollectiveKind::kAllGather:
+    case CollectiveKind::kReduceScatter:
+    case CollectiveKind::kGather:
+    case CollectiveKind::kScatter:
+    case CollectiveKind::kAllToAll: return true;
+    default: return false;
+  }
+}
+
 /// The buffers of a call, which all members share: only times are of interest.
 struct Buffers {
+  Buffers(const Case& what, int members)
+      : block(zeros(what, 1)),
+        all(zeros(what, moves_blocks(what.kind) ? members : 0)),
+        all_received(zeros(what, moves_blocks(what.kind) ? members : 0)) {}
+
+  static Tensor zeros(const Case& what, std::int64_t blocks) {
+    return Tensor::zeros({static_cast<std::int64_t>(what.bytes / sizeof(float)) * blocks}, DType::kFloat32);
+  }
+
   Tensor block;
   Tensor all;
   Tensor all_received;
@@ -80,12 +104,9 @@ double formula_seconds(const Case& what, const SimulateOptions& options, int nod
 
 void simulate(const SimulateOptions& options, int nodes, std::vector<SimulateRow>& rows) {
   SimulatedCluster cluster(
-      {.nodes = nodes, .members = options.lanes, .network = options.network, .copied_bytes = kCopiedBytes});
+      {.nodes = nodes, .members = options.lanes, .network = options.network, .copied_bytes = copied_bytes(options.lanes)});
   for (const Case& what : kCases) {
-    const auto elements = static_cast<std::int64_t>(what.bytes / sizeof(float));
-    const Buffers buffers{Tensor::zeros({elements}, DType::kFloat32),
-                          Tensor::zeros({elements * cluster.size()}, DType::kFloat32),
-                          Tensor::zeros({elements * cluster.size()}, DType::kFloat32)};
+    const Buffers buffers(what, cluster.size());
     const auto call = [&](Communicator& member, int) { return start(member, what.kind, buffers); };
     // The first long call of a cluster also measures the network.
     const SimulatedRun first = cluster.run(1, call);
