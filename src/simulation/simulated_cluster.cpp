@@ -86,18 +86,21 @@ struct SimulatedCluster::Progress {
   }
 };
 
+/// Moves a member on. True if it has moved, and others of its node may have had to wait for that.
+bool SimulatedCluster::drive(int rank, Progress& progress) {
+  if (is_dead(rank)) return false;
+  const auto index = static_cast<std::size_t>(rank);
+  bool moved = members_[index]->try_advance();
+  if (moved || !progress.works[index]) moved |= progress.go_on(communicator(rank));
+  return moved;
+}
+
 /// Moves the members of a node on as far as they go.
 void SimulatedCluster::drive_node(int node, Progress& progress) {
   const int first = node * options_.members;
   for (bool moves = true; moves;) {
     moves = false;
-    for (int rank = first; rank < first + options_.members; ++rank) {
-      if (is_dead(rank)) continue;
-      const auto index = static_cast<std::size_t>(rank);
-      const bool has_moved = members_[index]->try_advance();
-      moves |= has_moved;
-      if (has_moved || !progress.works[index]) moves |= progress.go_on(communicator(rank));
-    }
+    for (int rank = first; rank < first + options_.members; ++rank) moves |= drive(rank, progress);
   }
 }
 
@@ -120,7 +123,7 @@ SimulatedRun SimulatedCluster::run(int calls, const Start& start, double longest
           "member {} of the simulated cluster has neither a result nor an error after {} s", first_open,
           longest_seconds);
     if (const std::optional<int> member = network_.go_on(next_look)) {
-      drive_node(network_.node_of(*member), progress);
+      if (drive(*member, progress)) drive_node(network_.node_of(*member), progress);
     } else {
       drive_all();
       next_look += kBetweenLooks;

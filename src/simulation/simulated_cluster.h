@@ -70,6 +70,7 @@ class SimulatedCluster {
 
  private:
   struct Progress;
+  bool drive(int rank, Progress& progress);
   void drive_node(int node, Progress& progress);
 
   SimulatedClusterOptions options_;
