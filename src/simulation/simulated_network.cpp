@@ -18,6 +18,7 @@ std::uint64_t line_of(const Transport::Address& from) {
 
 SimulatedNetwork::SimulatedNetwork(SimulatedNetworkOptions options)
     : options_(std::move(options)),
+      scratch_pool_(options_.copied_bytes),
       clock_(std::in_place),
       began_(clock_->now() - kBeforeTheSystems),
       members_(options_.node_of.size()) {

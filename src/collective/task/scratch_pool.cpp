@@ -10,6 +10,10 @@ ScratchPool::Scratch ScratchPool::scratch(std::size_t bytes) {
   // Few sizes, so that the memory of one call fits the next.
   const std::size_t size = std::bit_ceil(std::max(bytes, kSmallest));
   Buffers& free = free_of(size);
+  if (bytes > longest_of_its_own_) {
+    if (free.empty()) free.push_back(allocate(size, Device()));
+    return Scratch(free.front());
+  }
   if (free.empty()) return {*this, allocate(size, Device())};
   // The latest one, which may still be in the processor's cache.
   std::shared_ptr<const Buffer> buffer = std::move(free.back());

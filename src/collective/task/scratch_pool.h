@@ -6,6 +6,7 @@
 #include <array>
 #include <bit>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -16,10 +17,16 @@ namespace cohort {
 
 class ScratchPool {
  public:
+  /// Longer scratch memory than this is one and the same for all: for simulations, in which nobody looks at
+  /// the data of long calls.
+  explicit ScratchPool(std::size_t longest_of_its_own = SIZE_MAX) noexcept
+      : longest_of_its_own_(longest_of_its_own) {}
+
   /// The pool must outlive it.
   class Scratch {
    public:
     Scratch() = default;
+    explicit Scratch(std::shared_ptr<const Buffer> buffer) : buffer_(std::move(buffer)) {}
     Scratch(ScratchPool& pool, std::shared_ptr<const Buffer> buffer)
         : pool_(&pool), buffer_(std::move(buffer)) {}
     Scratch(Scratch&& other) noexcept
@@ -56,7 +63,8 @@ class ScratchPool {
     return free_[static_cast<std::size_t>(std::countr_zero(bytes))];
   }
 
-  std::array<Buffers, 64> free_;  ///< of 2^k bytes
+  std::size_t longest_of_its_own_;
+  std::array<Buffers, 64> free_;  ///< of 2^k bytes; of those that are for all, one
 };
 
 }  // namespace cohort
