@@ -91,7 +91,8 @@ bool SimulatedCluster::drive(int rank, Progress& progress) {
   if (is_dead(rank)) return false;
   const auto index = static_cast<std::size_t>(rank);
   bool moved = members_[index]->try_advance();
-  if (moved || !progress.works[index]) moved |= progress.go_on(communicator(rank));
+  // Asking a Work whether it is done would drive the member again, and give the core away.
+  if (members_[index]->idle()) moved |= progress.go_on(communicator(rank));
   return moved;
 }
 
