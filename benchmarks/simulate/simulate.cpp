@@ -89,7 +89,7 @@ double formula_seconds(const Case& what, const SimulateOptions& options, int nod
                                 .reduce_seconds_per_byte = 0};
   const int members = nodes * options.lanes;
   const bool of_all = what.kind == CollectiveKind::kReduceScatter || what.kind == CollectiveKind::kAllToAll;
-  return network::built_in_seconds(
+  return network::whole_call_seconds(
       {.kind = what.kind,
        .dtype = DType::kFloat32,
        .op = ReduceOp::kSum,
@@ -97,7 +97,7 @@ double formula_seconds(const Case& what, const SimulateOptions& options, int nod
        .bytes = of_all ? what.bytes * static_cast<std::size_t>(members) : what.bytes,
        .members = members,
        .nodes = nodes},
-      constants);
+      constants, network.eager_bytes);
 }
 
 void simulate(const SimulateOptions& options, int nodes, std::vector<SimulateRow>& rows) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 #include <cohort/collective/algorithm.h>
@@ -59,7 +60,13 @@ enum class Order { kAny, kRanks };
 [[nodiscard]] bool prefers_few_rounds(CollectiveKind kind, std::size_t block_bytes, int members, int nodes,
                                       const CostConstants& constants);
 
-/// How long Cohort's own algorithm takes for a call among members of several nodes.
+/// How long Cohort's own algorithm takes for a call among members of several nodes: the roll call alone where
+/// the contributions piggyback on it, and otherwise what comes after it, as it does with any algorithm.
 [[nodiscard]] double built_in_seconds(const CallShape& call, const CostConstants& constants);
+
+/// The whole call, with its roll call. Messages of more than `eager_bytes` wait until both sides know of each
+/// other, for a round trip.
+[[nodiscard]] double whole_call_seconds(const CallShape& call, const CostConstants& constants,
+                                        std::size_t eager_bytes = SIZE_MAX);
 
 }  // namespace cohort::network
