@@ -88,7 +88,7 @@ double formula_seconds(const Case& what, const SimulateOptions& options, int nod
                                 .seconds_per_byte = network.seconds_per_byte,
                                 .reduce_seconds_per_byte = 0};
   const int members = nodes * options.lanes;
-  const bool of_all = what.kind == CollectiveKind::kReduceScatter || what.kind == CollectiveKind::kAllToAll;
+  const bool of_all = traits_of(what.kind).input == CollectiveTraits::Extent::kAllBlocks;
   return network::whole_call_seconds(
       {.kind = what.kind,
        .dtype = DType::kFloat32,

@@ -17,7 +17,8 @@ constexpr double kHarmlessDelay = kTimeout / 50;
 
 /// An eighth of what is usual, so that calls of few bytes go through all protocols and in several parts: most
 /// of the time of a schedule goes into its data.
-constexpr NetworkModel kShortMessages{.eager_bytes = std::size_t{1} << 10, .message_bytes = std::size_t{7} << 10};
+constexpr NetworkModel kShortMessages{.eager_bytes = std::size_t{1} << 10,
+                                      .message_bytes = std::size_t{7} << 10};
 
 constexpr std::array kKinds{CollectiveKind::kBarrier,   CollectiveKind::kAllReduce,
                             CollectiveKind::kReduce,    CollectiveKind::kBroadcast,

@@ -175,9 +175,13 @@ double lanes_seconds(const CallShape& call, const LaneShape& lane, const Network
 LaneCost pairwise_cost(const CallShape& call, const LaneShape& lane) {
   const auto bytes = static_cast<double>(call.bytes);
   const double latencies = pairwise_latencies(lane);
-  if (call.kind == CollectiveKind::kReduceScatter) return {latencies, lane.ring_fraction * bytes, bytes};
-  // A node receives what the members of other nodes contribute, or sends what they get.
-  return {latencies, lane.ring_fraction * bytes * call.members, 0};
+  const double of_other_nodes = lane.ring_fraction * bytes;
+  switch (call.kind) {
+    case CollectiveKind::kReduceScatter: return {latencies, of_other_nodes, bytes};
+    case CollectiveKind::kScatter: return {latencies, of_other_nodes, 0};  // its root contributes all
+    case CollectiveKind::kAllToAll: return {latencies, of_other_nodes * call.members / call.nodes, 0};
+    default: return {latencies, of_other_nodes * call.members, 0};
+  }
 }
 
 double roll_call_seconds(std::size_t bytes, int members, const LaneShape& lane,

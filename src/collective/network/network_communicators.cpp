@@ -16,8 +16,8 @@ std::vector<std::unique_ptr<Communicator>> make_network_communicators(const Netw
     const int local_rank = group->first_own_local_rank() + i;
     const int rank = group->rank_of(local_rank);
     auto impl = std::make_shared<node::NodeCommunicatorImpl>(group, local_rank);
-    impl->set_inter_node(std::make_shared<network::InterNodeImpl>(*impl, options.transport(rank),
-                                                                  topology.seen_by(rank)));
+    impl->set_inter_node(
+        std::make_shared<network::InterNodeImpl>(*impl, options.transport(rank), topology.seen_by(rank)));
     communicators.push_back(
         std::make_unique<node::NodeCommunicator>(std::move(impl), options.node.communication));
   }
