@@ -67,6 +67,11 @@ CostConstants constants_of(const TuningTable& tuning) noexcept {
           tuning.value(Figure::kReduceSecondsPerByte)};
 }
 
+CostConstants shared_by_lanes(CostConstants constants, int lanes) noexcept {
+  constants.seconds_per_byte *= lanes;
+  return constants;
+}
+
 bool fits_roll_call(std::size_t bytes, int members, int nodes, const CostConstants& constants) {
   const std::size_t limit = members > nodes ? kPiggybackBytesOnNodes : kPiggybackBytes;
   if (bytes * static_cast<std::size_t>(members) > limit) return false;
@@ -162,13 +167,12 @@ std::optional<LaneCost> few_rounds_cost(CollectiveKind kind, std::size_t block_b
   return costs->few_rounds;
 }
 
-/// By one lane's algorithm. The lanes' shares go side by side, but all of them by the link of their node.
+/// By one lane's algorithm; the lanes' shares go side by side.
 double lanes_seconds(const CallShape& call, const LaneShape& lane, const Network& network) {
   const int lanes = std::max(call.members / call.nodes, 1);
   const std::size_t share = call.bytes / static_cast<std::size_t>(lanes);
-  Network of_lane = network;
-  of_lane.constants.seconds_per_byte *= lanes;
-  return seconds(choose_algorithm(call.kind, share, lane, network.constants), share, lane, of_lane);
+  const Network of_lane{shared_by_lanes(network.constants, lanes), network.eager_bytes};
+  return seconds(choose_algorithm(call.kind, share, lane, of_lane.constants), share, lane, of_lane);
 }
 
 /// By messages from member to member; the cost is that of a node.

@@ -21,6 +21,10 @@ inline constexpr CostConstants kBuiltInConstants{
 
 [[nodiscard]] CostConstants constants_of(const TuningTable& tuning) noexcept;
 
+/// As each of a node's lanes sees the network, while all of them are busy: they share the node's link, and
+/// reduce side by side.
+[[nodiscard]] CostConstants shared_by_lanes(CostConstants constants, int lanes) noexcept;
+
 /// The most bytes that piggyback on a roll call, summed over the contributions of all members. Where nodes
 /// have several members, all of them must fit in one slot; with one member per node, copying more bytes than
 /// this costs more than a round trip.
@@ -46,12 +50,13 @@ inline constexpr std::size_t kPartsPerMeeting = 4;
 /// The order in which members are combined: any, or that of their ranks.
 enum class Order { kAny, kRanks };
 
-/// The fastest for that many bytes of a lane; of equal ones the first.
+/// The fastest for that many bytes of a lane, which the constants belong to; of equal ones the first.
 [[nodiscard]] const LaneAlgorithm& choose_algorithm(CollectiveKind kind, std::size_t bytes,
                                                     const LaneShape& lane, const CostConstants& constants,
                                                     Order order = Order::kAny);
 
-/// The bytes of a lane from which on each algorithm of an all-reduce is chosen, in powers of two.
+/// The bytes of a lane from which on each algorithm of an all-reduce is chosen, in powers of two. The
+/// constants are the lane's.
 [[nodiscard]] std::vector<TuningFigure> all_reduce_crossovers(int nodes, const CostConstants& constants,
                                                               TuningSource source);
 

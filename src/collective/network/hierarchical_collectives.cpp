@@ -161,8 +161,9 @@ std::vector<TuningFigure> HierarchicalCollectives::tuning() const {
   if (!tuning_) return {};
   std::vector<TuningFigure> figures = tuning_->figures(TuningScope::kNetwork);
   const auto source = std::ranges::max_element(figures, {}, &TuningFigure::source)->source;
-  std::ranges::copy(all_reduce_crossovers(topology_.nodes(), constants_, source),
-                    std::back_inserter(figures));
+  std::ranges::copy(
+      all_reduce_crossovers(topology_.nodes(), shared_by_lanes(constants_, topology_.lanes()), source),
+      std::back_inserter(figures));
   return figures;
 }
 
