@@ -1,6 +1,7 @@
 #include "simulation/simulated_network.h"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 namespace cohort::simulation {
@@ -12,6 +13,11 @@ constexpr auto kBeforeTheSystems = std::chrono::hours(48);
 std::uint64_t line_of(const Transport::Address& from) {
   return static_cast<std::uint64_t>(from.member) << 32 | static_cast<std::uint64_t>(from.channel) << 24 |
          static_cast<std::uint64_t>(from.tag);
+}
+
+/// Simulated members may share their buffers, so the two may overlap.
+void copy_bytes(std::byte* to, std::span<const std::byte> from) {
+  if (!from.empty()) std::memmove(to, from.data(), from.size());
 }
 
 }  // namespace
@@ -74,7 +80,7 @@ int SimulatedNetwork::handle(const Event& event) {
   if (!event.arrives) {
     if (!message.is_eager) {
       const Transfer& receive = member(message.to).transfers[*message.receive];
-      std::ranges::copy(copied_part(message.data), receive.into.begin());
+      copy_bytes(receive.into.data(), copied_part(message.data));
     }
     member(message.from).transfers[message.sender_ticket].is_done = true;
     return message.from;
@@ -93,7 +99,7 @@ int SimulatedNetwork::handle(const Event& event) {
 void SimulatedNetwork::complete_receive(MessageNumber number) {
   const Message& message = messages_[number];
   Transfer& receive = member(message.to).transfers[*message.receive];
-  if (message.is_eager) std::ranges::copy(message.copy, receive.into.begin());
+  if (message.is_eager) copy_bytes(receive.into.data(), message.copy);
   receive.bytes = message.data.size();
   receive.is_done = true;
   forget(number);
