@@ -15,8 +15,9 @@ namespace {
 using simulation::SimulatedCluster;
 using simulation::SimulatedRun;
 
-/// As much of each message is copied as the members need to agree on a call and on its tuning.
-constexpr std::size_t kCopiedBytes = 4096;
+/// As much of each message is copied as the members need to agree on a call and on its tuning: a roll call
+/// with all contributions, and its summaries.
+constexpr std::size_t kCopiedBytes = network::kPiggybackBytes + 64;
 
 struct Case {
   CollectiveKind kind;
@@ -36,8 +37,29 @@ constexpr std::array kCases{Case{CollectiveKind::kBarrier, 0},
                             Case{CollectiveKind::kScatter, 64},
                             Case{CollectiveKind::kAllToAll, 64}};
 
+/// Whether a call of the kind has a block for each member.
+bool moves_blocks(CollectiveKind kind) {
+  switch (kind) {
+    case CollectiveKind::kAllGather:
+    case CollectiveKind::kReduceScatter:
+    case CollectiveKind::kGather:
+    case CollectiveKind::kScatter:
+    case CollectiveKind::kAllToAll: return true;
+    default: return false;
+  }
+}
+
 /// The buffers of a call, which all members share: only times are of interest.
 struct Buffers {
+  Buffers(const Case& what, int members)
+      : block(zeros(what, 1)),
+        all(zeros(what, moves_blocks(what.kind) ? members : 0)),
+        all_received(zeros(what, moves_blocks(what.kind) ? members : 0)) {}
+
+  static Tensor zeros(const Case& what, std::int64_t blocks) {
+    return Tensor::zeros({static_cast<std::int64_t>(what.bytes / sizeof(float)) * blocks}, DType::kFloat32);
+  }
+
   Tensor block;
   Tensor all;
   Tensor all_received;
@@ -66,8 +88,8 @@ double formula_seconds(const Case& what, const SimulateOptions& options, int nod
                                 .seconds_per_byte = network.seconds_per_byte,
                                 .reduce_seconds_per_byte = 0};
   const int members = nodes * options.lanes;
-  const bool of_all = what.kind == CollectiveKind::kReduceScatter || what.kind == CollectiveKind::kAllToAll;
-  return network::built_in_seconds(
+  const bool of_all = traits_of(what.kind).input == CollectiveTraits::Extent::kAllBlocks;
+  return network::whole_call_seconds(
       {.kind = what.kind,
        .dtype = DType::kFloat32,
        .op = ReduceOp::kSum,
@@ -75,20 +97,19 @@ double formula_seconds(const Case& what, const SimulateOptions& options, int nod
        .bytes = of_all ? what.bytes * static_cast<std::size_t>(members) : what.bytes,
        .members = members,
        .nodes = nodes},
-      constants);
+      constants, network.eager_bytes);
 }
 
 void simulate(const SimulateOptions& options, int nodes, std::vector<SimulateRow>& rows) {
   SimulatedCluster cluster(
       {.nodes = nodes, .members = options.lanes, .network = options.network, .copied_bytes = kCopiedBytes});
+  // The first long call of a cluster also measures the network.
+  const Case long_call{CollectiveKind::kAllReduce, std::size_t{1} << 20};
+  const Buffers long_buffers(long_call, cluster.size());
+  cluster.run(1, [&](Communicator& member, int) { return start(member, long_call.kind, long_buffers); });
   for (const Case& what : kCases) {
-    const auto elements = static_cast<std::int64_t>(what.bytes / sizeof(float));
-    const Buffers buffers{Tensor::zeros({elements}, DType::kFloat32),
-                          Tensor::zeros({elements * cluster.size()}, DType::kFloat32),
-                          Tensor::zeros({elements * cluster.size()}, DType::kFloat32)};
+    const Buffers buffers(what, cluster.size());
     const auto call = [&](Communicator& member, int) { return start(member, what.kind, buffers); };
-    // The first long call of a cluster also measures the network.
-    const SimulatedRun first = cluster.run(1, call);
     const SimulatedRun run = cluster.run(1, call);
     for (const std::optional<Error>& error : run.errors) {
       if (error) throw_error(*error);

@@ -14,7 +14,7 @@ and links are cut. In one process.
 OptionsDescription options() {
   OptionsDescription all = make_options("Options of simulate");
   add_option(all, "nodes", "N", "up to N nodes, from 2 on in powers of two; default 256");
-  add_option(all, "lanes", "N", "members of each node, with some 6 MiB of memory for each; default 4");
+  add_option(all, "lanes", "N", "members of each node, with 0.7 MiB of memory for each; default 4");
   add_option(all, "latency-ns", "NS", "of a message between two nodes; default 2000");
   add_option(all, "gbits", "N", "a node's link, in Gbit/s; default 100");
   add_option(all, "group", "N", "nodes below one switch; default 0: all");

@@ -48,6 +48,9 @@ struct NodeGroupOptions {
   std::shared_ptr<RecordObserver> observer = {};  ///< of the members' records; may be null
   CommunicationOptions communication = {};
   LevelOptions levels = {};
+  /// Control blocks lie in the node heap, where all their pages are there from the beginning. Otherwise, for
+  /// a process alone on its node that has very many of them, pages come as they are used.
+  bool blocks_in_heap = true;
 };
 
 /// Collective over the workers, all of which share this node. One communicator per member of this process;

@@ -15,6 +15,11 @@ constexpr double kLongestRun = 10;
 /// A delay below it is none that anybody may complain about.
 constexpr double kHarmlessDelay = kTimeout / 50;
 
+/// An eighth of what is usual, so that calls of few bytes go through all protocols and in several parts: most
+/// of the time of a schedule goes into its data.
+constexpr NetworkModel kShortMessages{.eager_bytes = std::size_t{1} << 10,
+                                      .message_bytes = std::size_t{7} << 10};
+
 constexpr std::array kKinds{CollectiveKind::kBarrier,   CollectiveKind::kAllReduce,
                             CollectiveKind::kReduce,    CollectiveKind::kBroadcast,
                             CollectiveKind::kAllGather, CollectiveKind::kReduceScatter,
@@ -128,11 +133,12 @@ FaultSchedule fault_schedule(std::uint64_t seed) {
   const int members = 1 + below(random, 3);
   FaultSchedule schedule{.cluster = {.nodes = nodes,
                                      .members = members,
+                                     .network = kShortMessages,
                                      .faults = {random_fault(random, nodes, members)},
                                      .communication = {.timeout_seconds = kTimeout}},
                          .calls = {}};
   for (int calls = 1 + below(random, 5); calls > 0; --calls) {
-    constexpr std::array<std::int64_t, 4> kElements{1, 100, 5000, 60'000};
+    constexpr std::array<std::int64_t, 4> kElements{1, 100, 1000, 7500};
     schedule.calls.push_back({kKinds[random() % kKinds.size()], kElements[random() % kElements.size()]});
   }
   return schedule;

@@ -11,6 +11,7 @@
 // Waits and deadlines of this thread go by the virtual clock while the cluster lives.
 #pragma once
 
+#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -70,12 +71,16 @@ class SimulatedCluster {
 
  private:
   struct Progress;
+  struct Bells;
+  bool drive_alone(int rank, Progress& progress);
+  bool drive(int rank, Progress& progress);
   void drive_node(int node, Progress& progress);
 
   SimulatedClusterOptions options_;
   SimulatedNetwork network_;
   std::vector<std::shared_ptr<node::NodeCommunicatorImpl>> members_;  ///< by rank
   std::vector<std::unique_ptr<Communicator>> communicators_;          ///< by rank
+  std::deque<Bells> bells_;                                           ///< by rank
 };
 
 }  // namespace simulation

@@ -1,6 +1,7 @@
 #include "simulation/simulated_network.h"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 namespace cohort::simulation {
@@ -14,10 +15,16 @@ std::uint64_t line_of(const Transport::Address& from) {
          static_cast<std::uint64_t>(from.tag);
 }
 
+/// Simulated members may share their buffers, so the two may overlap.
+void copy_bytes(std::byte* to, std::span<const std::byte> from) {
+  if (!from.empty()) std::memmove(to, from.data(), from.size());
+}
+
 }  // namespace
 
 SimulatedNetwork::SimulatedNetwork(SimulatedNetworkOptions options)
     : options_(std::move(options)),
+      scratch_pool_(options_.copied_bytes),
       clock_(std::in_place),
       began_(clock_->now() - kBeforeTheSystems),
       members_(options_.node_of.size()) {
@@ -73,7 +80,7 @@ int SimulatedNetwork::handle(const Event& event) {
   if (!event.arrives) {
     if (!message.is_eager) {
       const Transfer& receive = member(message.to).transfers[*message.receive];
-      std::ranges::copy(copied_part(message.data), receive.into.begin());
+      copy_bytes(receive.into.data(), copied_part(message.data));
     }
     member(message.from).transfers[message.sender_ticket].is_done = true;
     return message.from;
@@ -92,7 +99,7 @@ int SimulatedNetwork::handle(const Event& event) {
 void SimulatedNetwork::complete_receive(MessageNumber number) {
   const Message& message = messages_[number];
   Transfer& receive = member(message.to).transfers[*message.receive];
-  if (message.is_eager) std::ranges::copy(message.copy, receive.into.begin());
+  if (message.is_eager) copy_bytes(receive.into.data(), message.copy);
   receive.bytes = message.data.size();
   receive.is_done = true;
   forget(number);
@@ -117,11 +124,31 @@ SimulatedNetwork::MessageNumber SimulatedNetwork::new_message(int from, int to) 
   }
   const MessageNumber number = free_messages_.back();
   free_messages_.pop_back();
-  messages_[number] = {.from = from, .to = to, .sent_at = now_};
+  // The memory of an earlier copy serves the next one.
+  std::vector<std::byte> copy = std::move(messages_[number].copy);
+  copy.clear();
+  messages_[number] = {.from = from, .to = to, .copy = std::move(copy), .sent_at = now_};
   return number;
 }
 
 void SimulatedNetwork::forget(MessageNumber number) { free_messages_.push_back(number); }
+
+template <class Element>
+void SimulatedNetwork::push(Queue& queue, std::vector<Element>& elements, std::uint32_t number) {
+  elements[number].next = kNone;
+  if (queue.empty())
+    queue.first = number;
+  else
+    elements[queue.last].next = number;
+  queue.last = number;
+}
+
+template <class Element>
+std::uint32_t SimulatedNetwork::pop(Queue& queue, const std::vector<Element>& elements) {
+  const std::uint32_t number = queue.first;
+  queue.first = elements[number].next;
+  return number;
+}
 
 SimulatedNetwork::Ticket SimulatedNetwork::send(int rank, const Transport::Address& to,
                                                 std::span<const std::byte> data) {
@@ -136,12 +163,13 @@ SimulatedNetwork::Ticket SimulatedNetwork::send(int rank, const Transport::Addre
   message.sender_ticket = new_transfer(rank, {.bytes = data.size()});
   const Ticket ticket = message.sender_ticket;
   if (is_eager) start(number, now_);
-  Line& line = member(to.member).lines[line_of({to.channel, rank, to.tag})];
-  if (line.receives.empty()) {
-    line.messages.push_back(number);
+  Member& receiver = member(to.member);
+  const auto line = receiver.lines.try_emplace(line_of({to.channel, rank, to.tag})).first;
+  if (line->second.receives.empty()) {
+    push(line->second.messages, messages_, number);
   } else {
-    const Ticket receive = line.receives.front();
-    line.receives.pop_front();
+    const Ticket receive = pop(line->second.receives, receiver.transfers);
+    if (line->second.receives.empty()) receiver.lines.erase(line);
     meet(number, receive);
   }
   return ticket;
@@ -151,12 +179,13 @@ SimulatedNetwork::Ticket SimulatedNetwork::receive(int rank, const Transport::Ad
                                                    std::span<std::byte> into) {
   const std::uint64_t key = line_of(from);
   const Ticket ticket = new_transfer(rank, {.into = into, .line = key});
-  Line& line = member(rank).lines[key];
-  if (line.messages.empty()) {
-    line.receives.push_back(ticket);
+  Member& receiver = member(rank);
+  const auto line = receiver.lines.try_emplace(key).first;
+  if (line->second.messages.empty()) {
+    push(line->second.receives, receiver.transfers, ticket);
   } else {
-    const MessageNumber number = line.messages.front();
-    line.messages.pop_front();
+    const MessageNumber number = pop(line->second.messages, messages_);
+    if (line->second.messages.empty()) receiver.lines.erase(line);
     meet(number, ticket);
   }
   return ticket;
@@ -218,12 +247,19 @@ std::optional<std::size_t> SimulatedNetwork::poll(int rank, Ticket ticket) {
 
 bool SimulatedNetwork::cancel(int rank, Ticket ticket) {
   Member& owner = member(rank);
-  std::deque<Ticket>& receives = owner.lines[owner.transfers[ticket].line].receives;
-  const auto found = std::ranges::find(receives, ticket);
-  if (found == receives.end()) return false;
-  receives.erase(found);
-  owner.free.push_back(ticket);
-  return true;
+  const auto line = owner.lines.find(owner.transfers[ticket].line);
+  if (line == owner.lines.end()) return false;
+  bool is_found = false;
+  Queue others;
+  for (Queue& receives = line->second.receives; !receives.empty();) {
+    const Ticket receive = pop(receives, owner.transfers);
+    is_found = is_found || receive == ticket;
+    if (receive != ticket) push(others, owner.transfers, receive);
+  }
+  line->second.receives = others;
+  if (others.empty() && line->second.messages.empty()) owner.lines.erase(line);
+  if (is_found) owner.free.push_back(ticket);
+  return is_found;
 }
 
 void SimulatedNetwork::send_control(int rank, int to, std::string_view text) {

@@ -41,6 +41,7 @@ class SimulatedNetwork {
   [[nodiscard]] int node_of(int member) const noexcept {
     return options_.node_of[static_cast<std::size_t>(member)];
   }
+  [[nodiscard]] ScratchPool& scratch_pool() noexcept { return scratch_pool_; }
   [[nodiscard]] const NetworkModel& model() const noexcept { return options_.model; }
 
   /// Since the beginning.
@@ -66,6 +67,15 @@ class SimulatedNetwork {
   using LineKey = std::uint64_t;  ///< of a receiver's messages: sender, channel and tag
   using MessageNumber = std::uint32_t;
 
+  /// The first and the last of a queue whose elements have the number of the next one. There are as many
+  /// queues as members have partners and tags, so an empty one takes no memory.
+  struct Queue {
+    std::uint32_t first = kNone;
+    std::uint32_t last = kNone;
+    [[nodiscard]] bool empty() const noexcept { return first == kNone; }
+  };
+  static constexpr std::uint32_t kNone = UINT32_MAX;
+
   struct Message {
     int from = 0;
     int to = 0;
@@ -77,21 +87,24 @@ class SimulatedNetwork {
     bool has_arrived = false;
     double sent_at = 0;
     std::optional<Ticket> receive = {};  ///< once they have met
+    MessageNumber next = kNone;          ///< of its line
   };
   struct Transfer {
     bool is_done = false;
     std::size_t bytes = 0;
     std::span<std::byte> into = {};
     LineKey line = 0;
+    Ticket next = kNone;  ///< of its line
   };
+  /// One of the two is empty.
   struct Line {
-    std::deque<MessageNumber> messages;  ///< without a receive, in the order in which they were sent
-    std::deque<Ticket> receives;         ///< without a message
+    Queue messages;  ///< without a receive, in the order in which they were sent
+    Queue receives;  ///< without a message
   };
   struct Member {
     std::vector<Transfer> transfers;
     std::vector<Ticket> free;
-    std::unordered_map<LineKey, Line> lines;
+    std::unordered_map<LineKey, Line> lines;  ///< that are not empty
     std::deque<Transport::ControlMessage> control_messages;
   };
   struct Event {
@@ -109,6 +122,10 @@ class SimulatedNetwork {
   [[nodiscard]] Ticket new_transfer(int rank, const Transfer& transfer);
   [[nodiscard]] MessageNumber new_message(int from, int to);
   void forget(MessageNumber number);
+  template <class Element>
+  static void push(Queue& queue, std::vector<Element>& elements, std::uint32_t number);
+  template <class Element>
+  static std::uint32_t pop(Queue& queue, const std::vector<Element>& elements);
   void meet(MessageNumber number, Ticket receive);
   void start(MessageNumber number, double at);
   void add_event(double at, MessageNumber number, bool arrives);
@@ -122,6 +139,7 @@ class SimulatedNetwork {
   void set_time(double seconds);
 
   SimulatedNetworkOptions options_;
+  ScratchPool scratch_pool_;
   std::optional<VirtualClock> clock_;
   MonotonicClock::time_point began_;
   double now_ = 0;

@@ -36,6 +36,8 @@ class SimulatedTransport final : public Transport {
   }
   /// The network is not driven any more when members are destroyed.
   [[nodiscard]] bool ends_transfers() const noexcept override { return true; }
+  /// The simulated members' data takes no more memory than they use at a time.
+  [[nodiscard]] ScratchPool* shared_scratch_pool() noexcept override { return &network_.scratch_pool(); }
   /// Only the thread that simulates: no progress thread drives its members.
   [[nodiscard]] bool any_thread() const noexcept override { return false; }
 

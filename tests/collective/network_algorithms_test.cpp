@@ -205,6 +205,25 @@ TEST(CostModel, PrefersFewRoundsForShortAndFewBytesForLongParts) {
   EXPECT_EQ(chosen(CollectiveKind::kBroadcast, std::size_t{1} << 26, 8), "two_level_scatter_all_gather");
 }
 
+TEST(CostModel, CountsTheRollCallOnce) {
+  const CostConstants constants{.latency_seconds = 1, .seconds_per_byte = 1e-9, .reduce_seconds_per_byte = 0};
+  const CallShape barrier{.kind = CollectiveKind::kBarrier, .members = 1024, .nodes = 256};
+  EXPECT_DOUBLE_EQ(built_in_seconds(barrier, constants), 8) << "log2 of the nodes' number, and no more";
+  EXPECT_DOUBLE_EQ(whole_call_seconds(barrier, constants), 8);
+  const CallShape broadcast{
+      .kind = CollectiveKind::kBroadcast, .elements = 65'536, .bytes = 65'536, .members = 1024, .nodes = 256};
+  EXPECT_NEAR(built_in_seconds(broadcast, constants), 8, 0.1);
+  EXPECT_NEAR(whole_call_seconds(broadcast, constants), 16, 0.1);
+}
+
+TEST(CostModel, CountsARoundTripMoreForMessagesBeyondTheEagerLimit) {
+  const CostConstants constants{.latency_seconds = 1, .seconds_per_byte = 1e-9, .reduce_seconds_per_byte = 0};
+  const CallShape broadcast{
+      .kind = CollectiveKind::kBroadcast, .elements = 16'384, .bytes = 16'384, .members = 8, .nodes = 8};
+  EXPECT_NEAR(whole_call_seconds(broadcast, constants, 16'384), 3 + 3, 0.1);
+  EXPECT_NEAR(whole_call_seconds(broadcast, constants, 16'383), 3 + 3 * 3, 0.1);
+}
+
 TEST(CostModel, LetsSmallContributionsRide) {
   const CostConstants constants = kBuiltInConstants;
   EXPECT_TRUE(fits_roll_call(4, 2, 2, constants));

@@ -4,10 +4,15 @@
 
 #include <gmock/gmock.h>
 
+#include "collective/network/cost_model.h"
 #include "simulation/simulated_cluster.h"
 
 namespace cohort::simulation {
 namespace {
+
+using ::testing::AllOf;
+using ::testing::Gt;
+using ::testing::Lt;
 
 /// One tensor per member, kept alive by the test.
 class Tensors {
@@ -67,6 +72,52 @@ TEST_P(Simulation, TakesTheTimeOfItsMessages) {
   int rounds = 0;
   while (1 << rounds < GetParam().nodes) ++rounds;
   EXPECT_NEAR(run.seconds, rounds * 1e-3, 0.01e-3) << "dissemination";
+}
+
+/// What the cost model expects of a call of float32.
+double expected_seconds(CollectiveKind kind, std::int64_t elements, const SimulatedClusterOptions& options) {
+  const std::size_t bytes = static_cast<std::size_t>(elements) * sizeof(float);
+  return network::whole_call_seconds({.kind = kind,
+                                      .dtype = DType::kFloat32,
+                                      .elements = static_cast<std::size_t>(elements),
+                                      .bytes = bytes,
+                                      .members = options.nodes * options.members,
+                                      .nodes = options.nodes},
+                                     {.latency_seconds = options.network.latency_seconds,
+                                      .seconds_per_byte = options.network.seconds_per_byte},
+                                     options.network.eager_bytes);
+}
+
+/// The formulas leave out the gap between messages, and that lanes' latencies and transfers overlap.
+TEST(SimulatedTimes, AreNearWhatTheCostModelExpects) {
+  for (const int members : {1, 4}) {
+    const SimulatedClusterOptions options{.nodes = 32, .members = members};
+    SimulatedCluster cluster(options);
+    const Tensors warm_up(cluster.size(), {100'000}, [](int) { return 1.0; });
+    cluster.run(1, [&](Communicator& member, int) {
+      return member.all_reduce_async(warm_up.of(member), ReduceOp::kSum);
+    });
+    EXPECT_NEAR(cluster.run(1, [](Communicator& member, int) { return member.barrier_async(); }).seconds,
+                expected_seconds(CollectiveKind::kBarrier, 0, options), 1e-8)
+        << "but for the bytes of the summaries";
+    for (const std::int64_t elements : {1, 1000, 16'000}) {
+      const Tensors tensors(cluster.size(), {elements}, [](int) { return 1.0; });
+      const auto ratio = [&](CollectiveKind kind, const SimulatedCluster::Start& start) {
+        return expected_seconds(kind, elements, options) / cluster.run(1, start).seconds;
+      };
+      EXPECT_THAT(ratio(CollectiveKind::kAllReduce,
+                        [&](Communicator& member, int) {
+                          return member.all_reduce_async(tensors.of(member), ReduceOp::kSum);
+                        }),
+                  AllOf(Gt(0.7), Lt(1.5)))
+          << elements << " elements, " << members << " members on each node";
+      EXPECT_THAT(
+          ratio(CollectiveKind::kBroadcast,
+                [&](Communicator& member, int) { return member.broadcast_async(tensors.of(member), 0); }),
+          AllOf(Gt(0.7), Lt(1.5)))
+          << elements << " elements, " << members << " members on each node";
+    }
+  }
 }
 
 TEST_P(Simulation, TakesTheSameTimeAgain) {

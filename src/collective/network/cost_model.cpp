@@ -13,20 +13,33 @@
 namespace cohort::network {
 namespace {
 
+/// A network: its constants, and the longest message that is sent before its receive is known.
+struct Network {
+  CostConstants constants;
+  std::size_t eager_bytes = SIZE_MAX;
+
+  [[nodiscard]] double latency_of(double message_bytes) const noexcept {
+    const bool is_eager = message_bytes <= static_cast<double>(eager_bytes);
+    return (is_eager ? 1 : 3) * constants.latency_seconds;
+  }
+};
+
 // Parts in flight share the latency of their rounds. Moving messages and reducing them add up, since one
 // thread does both: where the network is fast, neither hides the other.
-double seconds(const LaneCost& cost, std::size_t bytes, std::size_t bytes_of_part,
-               const CostConstants& constants) {
+double seconds(const LaneCost& cost, std::size_t bytes, std::size_t bytes_of_part, const Network& network) {
+  const CostConstants& constants = network.constants;
   const double parts = std::ceil(static_cast<double>(bytes) / static_cast<double>(bytes_of_part));
   const double batches = std::ceil(parts / static_cast<double>(kPartsInFlight));
-  return batches * cost.rounds * constants.latency_seconds + cost.bytes_sent * constants.seconds_per_byte +
+  const double message_bytes = cost.bytes_sent / (cost.rounds * parts);
+  return batches * cost.rounds * network.latency_of(message_bytes) +
+         cost.bytes_sent * constants.seconds_per_byte +
          cost.bytes_reduced * constants.reduce_seconds_per_byte;
 }
 
 double seconds(const LaneAlgorithm& algorithm, std::size_t bytes, const LaneShape& lane,
-               const CostConstants& constants) {
+               const Network& network) {
   return seconds(algorithm.cost(lane, static_cast<double>(bytes)), std::max<std::size_t>(bytes, 1),
-                 algorithm.part_bytes(static_cast<int>(lane.members), kMessageBytes), constants);
+                 algorithm.part_bytes(static_cast<int>(lane.members), kMessageBytes), network);
 }
 
 struct CrossoverText {
@@ -54,6 +67,11 @@ CostConstants constants_of(const TuningTable& tuning) noexcept {
           tuning.value(Figure::kReduceSecondsPerByte)};
 }
 
+CostConstants shared_by_lanes(CostConstants constants, int lanes) noexcept {
+  constants.seconds_per_byte *= lanes;
+  return constants;
+}
+
 bool fits_roll_call(std::size_t bytes, int members, int nodes, const CostConstants& constants) {
   const std::size_t limit = members > nodes ? kPiggybackBytesOnNodes : kPiggybackBytes;
   if (bytes * static_cast<std::size_t>(members) > limit) return false;
@@ -69,7 +87,7 @@ const LaneAlgorithm& choose_algorithm(CollectiveKind kind, std::size_t bytes, co
   double least = 0;
   for (const LaneAlgorithm* const candidate : lane_algorithms()) {
     if (candidate->kind != kind || candidate->in_rank_order != (order == Order::kRanks)) continue;
-    const double expected = seconds(*candidate, bytes, lane, constants);
+    const double expected = seconds(*candidate, bytes, lane, {constants});
     if (best != nullptr && expected >= least) continue;
     best = candidate;
     least = expected;
@@ -135,48 +153,66 @@ std::optional<BlockCosts> block_costs(CollectiveKind kind, double bytes, const L
 }
 
 /// All bytes go at once, not in parts.
-double seconds_at_once(const LaneCost& cost, const CostConstants& constants) {
-  return seconds(cost, 1, 1, constants);
-}
+double seconds_at_once(const LaneCost& cost, const Network& network) { return seconds(cost, 1, 1, network); }
 
-/// The seconds of a call in few rounds, where it prefers them.
-std::optional<double> few_rounds_seconds(CollectiveKind kind, std::size_t block_bytes, int members, int nodes,
-                                         const CostConstants& constants) {
+/// What a call in few rounds costs, where it prefers them.
+std::optional<LaneCost> few_rounds_cost(CollectiveKind kind, std::size_t block_bytes, int members, int nodes,
+                                        const CostConstants& constants) {
   const double of_all = static_cast<double>(block_bytes) * members;
   const double bytes = kind == CollectiveKind::kAllToAll ? of_all * members / nodes : of_all;
   const std::optional<BlockCosts> costs = block_costs(kind, bytes, LaneShape(nodes));
   if (!costs) return std::nullopt;
-  const double expected = seconds_at_once(costs->few_rounds, constants);
-  if (expected >= seconds_at_once(costs->pairwise, constants)) return std::nullopt;
-  return expected;
+  if (seconds_at_once(costs->few_rounds, {constants}) >= seconds_at_once(costs->pairwise, {constants}))
+    return std::nullopt;
+  return costs->few_rounds;
 }
 
-}  // namespace
-
-bool prefers_few_rounds(CollectiveKind kind, std::size_t block_bytes, int members, int nodes,
-                        const CostConstants& constants) {
-  return few_rounds_seconds(kind, block_bytes, members, nodes, constants).has_value();
+/// By one lane's algorithm; the lanes' shares go side by side.
+double lanes_seconds(const CallShape& call, const LaneShape& lane, const Network& network) {
+  const int lanes = std::max(call.members / call.nodes, 1);
+  const std::size_t share = call.bytes / static_cast<std::size_t>(lanes);
+  const Network of_lane{shared_by_lanes(network.constants, lanes), network.eager_bytes};
+  return seconds(choose_algorithm(call.kind, share, lane, of_lane.constants), share, lane, of_lane);
 }
 
-double built_in_seconds(const CallShape& call, const CostConstants& constants) {
-  const std::size_t block_bytes = call.elements * size_of(call.dtype);
-  if (!call.uneven) {
-    const std::optional<double> few_rounds =
-        few_rounds_seconds(call.kind, block_bytes, call.members, call.nodes, constants);
-    if (few_rounds) return *few_rounds;
+/// By messages from member to member; the cost is that of a node.
+LaneCost pairwise_cost(const CallShape& call, const LaneShape& lane) {
+  const auto bytes = static_cast<double>(call.bytes);
+  const double latencies = pairwise_latencies(lane);
+  const double of_other_nodes = lane.ring_fraction * bytes;
+  switch (call.kind) {
+    case CollectiveKind::kReduceScatter: return {latencies, of_other_nodes, bytes};
+    case CollectiveKind::kScatter: return {latencies, of_other_nodes, 0};  // its root contributes all
+    case CollectiveKind::kAllToAll: return {latencies, of_other_nodes * call.members / call.nodes, 0};
+    default: return {latencies, of_other_nodes * call.members, 0};
   }
-  const LaneShape lane(call.nodes);
-  const double bytes = static_cast<double>(call.bytes);
-  const auto pairwise = [&](double bytes_sent) {
-    return pairwise_latencies(lane) * constants.latency_seconds + bytes_sent * constants.seconds_per_byte;
-  };
+}
+
+double roll_call_seconds(std::size_t bytes, int members, const LaneShape& lane,
+                         const CostConstants& constants) {
+  return (lane.doublings + lane.folds) * constants.latency_seconds +
+         lane.ring_fraction * static_cast<double>(bytes) * members * constants.seconds_per_byte;
+}
+
+/// What comes after the roll call.
+double movement_seconds(const CallShape& call, const LaneShape& lane, const Network& network) {
+  if (!call.uneven) {
+    const std::size_t block_bytes = call.elements * size_of(call.dtype);
+    const std::optional<LaneCost> few_rounds =
+        few_rounds_cost(call.kind, block_bytes, call.members, call.nodes, network.constants);
+    if (few_rounds) return seconds_at_once(*few_rounds, network);
+  }
   switch (call.kind) {
     case CollectiveKind::kAllReduce:
-    case CollectiveKind::kBroadcast:
-      return seconds(choose_algorithm(call.kind, call.bytes, lane, constants), call.bytes, lane, constants);
-    case CollectiveKind::kReduce: return 2 * pairwise(lane.ring_fraction * bytes);
+    case CollectiveKind::kBroadcast: return lanes_seconds(call, lane, network);
+    case CollectiveKind::kReduce: {
+      // A reduce-scatter along the ring, and then all blocks to the root at once.
+      const auto bytes = static_cast<double>(call.bytes);
+      const double sent = lane.ring_fraction * bytes;
+      return seconds_at_once({lane.members - 1, sent, sent}, network) +
+             seconds_at_once({1, sent, 0}, network);
+    }
     case CollectiveKind::kReduceScatter:
-      return pairwise(lane.ring_fraction * bytes) + bytes * constants.reduce_seconds_per_byte;
     case CollectiveKind::kAllGather:
     case CollectiveKind::kAllToAll:
     case CollectiveKind::kGather:
@@ -186,8 +222,29 @@ double built_in_seconds(const CallShape& call, const CostConstants& constants) {
     case CollectiveKind::kSend:
     case CollectiveKind::kReceive: break;
   }
-  // A node receives what the members of other nodes contribute, or sends what they get.
-  return pairwise(lane.ring_fraction * bytes * call.members);
+  return seconds_at_once(pairwise_cost(call, lane), network);
+}
+
+}  // namespace
+
+bool prefers_few_rounds(CollectiveKind kind, std::size_t block_bytes, int members, int nodes,
+                        const CostConstants& constants) {
+  return few_rounds_cost(kind, block_bytes, members, nodes, constants).has_value();
+}
+
+double built_in_seconds(const CallShape& call, const CostConstants& constants) {
+  const LaneShape lane(call.nodes);
+  if (fits_roll_call(call.bytes, call.members, call.nodes, constants))
+    return roll_call_seconds(call.bytes, call.members, lane, constants);
+  return movement_seconds(call, lane, {constants});
+}
+
+double whole_call_seconds(const CallShape& call, const CostConstants& constants, std::size_t eager_bytes) {
+  const LaneShape lane(call.nodes);
+  if (fits_roll_call(call.bytes, call.members, call.nodes, constants))
+    return roll_call_seconds(call.bytes, call.members, lane, constants);
+  return roll_call_seconds(0, call.members, lane, constants) +
+         movement_seconds(call, lane, {constants, eager_bytes});
 }
 
 }  // namespace cohort::network

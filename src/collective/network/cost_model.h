@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 #include <cohort/collective/algorithm.h>
@@ -19,6 +20,10 @@ inline constexpr CostConstants kBuiltInConstants{
     .latency_seconds = 6e-6, .seconds_per_byte = 0.8e-9, .reduce_seconds_per_byte = 0.1e-9};
 
 [[nodiscard]] CostConstants constants_of(const TuningTable& tuning) noexcept;
+
+/// As each of a node's lanes sees the network, while all of them are busy: they share the node's link, and
+/// reduce side by side.
+[[nodiscard]] CostConstants shared_by_lanes(CostConstants constants, int lanes) noexcept;
 
 /// The most bytes that piggyback on a roll call, summed over the contributions of all members. Where nodes
 /// have several members, all of them must fit in one slot; with one member per node, copying more bytes than
@@ -45,12 +50,13 @@ inline constexpr std::size_t kPartsPerMeeting = 4;
 /// The order in which members are combined: any, or that of their ranks.
 enum class Order { kAny, kRanks };
 
-/// The fastest for that many bytes of a lane; of equal ones the first.
+/// The fastest for that many bytes of a lane, which the constants belong to; of equal ones the first.
 [[nodiscard]] const LaneAlgorithm& choose_algorithm(CollectiveKind kind, std::size_t bytes,
                                                     const LaneShape& lane, const CostConstants& constants,
                                                     Order order = Order::kAny);
 
-/// The bytes of a lane from which on each algorithm of an all-reduce is chosen, in powers of two.
+/// The bytes of a lane from which on each algorithm of an all-reduce is chosen, in powers of two. The
+/// constants are the lane's.
 [[nodiscard]] std::vector<TuningFigure> all_reduce_crossovers(int nodes, const CostConstants& constants,
                                                               TuningSource source);
 
@@ -59,7 +65,13 @@ enum class Order { kAny, kRanks };
 [[nodiscard]] bool prefers_few_rounds(CollectiveKind kind, std::size_t block_bytes, int members, int nodes,
                                       const CostConstants& constants);
 
-/// How long Cohort's own algorithm takes for a call among members of several nodes.
+/// How long Cohort's own algorithm takes for a call among members of several nodes: the roll call alone where
+/// the contributions piggyback on it, and otherwise what comes after it, as it does with any algorithm.
 [[nodiscard]] double built_in_seconds(const CallShape& call, const CostConstants& constants);
+
+/// The whole call, with its roll call. Messages of more than `eager_bytes` wait until both sides know of each
+/// other, for a round trip.
+[[nodiscard]] double whole_call_seconds(const CallShape& call, const CostConstants& constants,
+                                        std::size_t eager_bytes = SIZE_MAX);
 
 }  // namespace cohort::network

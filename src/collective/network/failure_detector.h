@@ -29,8 +29,9 @@ namespace cohort::network {
 
 class FailureDetector {
  public:
-  FailureDetector(Transport& transport, const Topology& topology, std::vector<MemberInfo> members)
-      : transport_(transport), topology_(topology), members_(std::move(members)) {}
+  /// Borrows all of it.
+  FailureDetector(Transport& transport, const Topology& topology, const std::vector<MemberInfo>& members)
+      : transport_(transport), topology_(topology), members_(members) {}
 
   /// Reads what has arrived and answers questions, if this member waits in a collective. A reason not to go
   /// on with the collective of this number: the failure of the group, if another node has reported it, or
@@ -80,7 +81,7 @@ class FailureDetector {
 
   Transport& transport_;
   const Topology& topology_;
-  std::vector<MemberInfo> members_;
+  const std::vector<MemberInfo>& members_;
   std::array<std::optional<Query>, kPriorities> queries_;  ///< by the priority of the late call
   std::optional<Deadline> turn_of_lower_;  ///< until then a member of lower rank may decide first
   std::optional<Error> reported_;

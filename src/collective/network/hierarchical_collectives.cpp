@@ -17,35 +17,19 @@
 
 namespace cohort::network {
 
-namespace {
-
-std::vector<int> leaders_of(const Topology& topology) {
-  std::vector<int> leaders;
-  leaders.reserve(static_cast<std::size_t>(topology.nodes()));
-  for (int node = 0; node < topology.nodes(); ++node) leaders.push_back(topology.members_of(node).front());
-  return leaders;
-}
-
-std::vector<int> lane_of(const Topology& topology) {
-  std::vector<int> ranks;
-  if (topology.own_local_rank() >= topology.lanes()) return ranks;
-  for (int node = 0; node < topology.nodes(); ++node)
-    ranks.push_back(topology.members_of(node)[static_cast<std::size_t>(topology.own_local_rank())]);
-  return ranks;
-}
-
-}  // namespace
-
 HierarchicalCollectives::HierarchicalCollectives(node::Endpoint& endpoint, Wire& wire,
                                                  FailureDetector& failure_detector, const Topology& topology)
     : endpoint_(endpoint),
       topology_(topology),
       failure_detector_(failure_detector),
-      context_{endpoint_, wire, topology_, constants_, lane_of(topology_)},
-      peers_(context_),
-      leaders_(leaders_of(topology_)),
-      roll_call_(Lane(wire, leaders_, topology_.own_node()), topology_, kPiggybackBytes),
-      contributions_(static_cast<std::size_t>(topology_.members())) {}
+      context_{endpoint_, wire, topology_, constants_, topology_.own_lane()},
+      peers_(context_) {
+  if (topology_.is_leader()) roll_call_.emplace(leaders(), topology_, kPiggybackBytes);
+}
+
+Lane HierarchicalCollectives::leaders() const {
+  return {context_.wire, topology_.leaders(), topology_.own_node()};
+}
 
 bool HierarchicalCollectives::is_piggybacked(const CollectiveCall& call) const {
   const std::size_t bytes = node::contributed_bytes(call, topology_.members());
@@ -177,8 +161,9 @@ std::vector<TuningFigure> HierarchicalCollectives::tuning() const {
   if (!tuning_) return {};
   std::vector<TuningFigure> figures = tuning_->figures(TuningScope::kNetwork);
   const auto source = std::ranges::max_element(figures, {}, &TuningFigure::source)->source;
-  std::ranges::copy(all_reduce_crossovers(topology_.nodes(), constants_, source),
-                    std::back_inserter(figures));
+  std::ranges::copy(
+      all_reduce_crossovers(topology_.nodes(), shared_by_lanes(constants_, topology_.lanes()), source),
+      std::back_inserter(figures));
   return figures;
 }
 
@@ -203,7 +188,7 @@ Task<> HierarchicalCollectives::agree_on_tuning(const CollectiveCall& call) {
   co_await small_subcall(call.priority, CollectiveKind::kBroadcast, DType::kUInt8,
                          reinterpret_cast<std::byte*>(&word), sizeof word);
   if (!word.known) {
-    const Lane leaders(context_.wire, leaders_, topology_.own_node());
+    const Lane leaders = this->leaders();
     const auto take_maximum = [this, &call](std::span<double> values) {
       return small_subcall(call.priority, CollectiveKind::kAllReduce, DType::kFloat64,
                            reinterpret_cast<std::byte*>(values.data()), values.size());
@@ -261,17 +246,17 @@ Task<> HierarchicalCollectives::hold_roll_call(const CollectiveCall& call) {
   NodeCalls own{.signature = signature(call, endpoint_.number())};
   if (endpoint_.disagreement()) own.by_member = co_await endpoint_.failure_watch().collect_calls(call);
   if (own.by_member.empty()) {
-    put_contributions(roll_call_.answer(own.signature, piggyback_bytes_));
+    put_contributions(roll_call_->answer(own.signature, piggyback_bytes_));
   } else {
-    roll_call_.answer(std::nullopt, 0);
+    roll_call_->answer(std::nullopt, 0);
   }
-  co_await roll_call_.execute();
-  if (roll_call_.is_unanimous()) co_return;
+  co_await roll_call_->execute();
+  if (roll_call_->is_unanimous()) co_return;
   // What looks like a disagreement may be the answer to a call that the others have given up.
   if (const std::optional<Error> error = failure_detector_.poll_failure(true, number()))
     endpoint_.failure_watch().fail(*error);
   own.words = words_of(endpoint_.as_called(call));
-  CallReport report(Lane(context_.wire, leaders_, topology_.own_node()), topology_, own);
+  CallReport report(leaders(), topology_, own);
   co_await report.execute();
   endpoint_.failure_watch().fail(
       report.disagreement(endpoint_.failure_watch().name_of(call), endpoint_.group().members()));
@@ -329,7 +314,7 @@ void HierarchicalCollectives::publish_contributions() {
   if (!topology_.is_leader()) return;
   std::byte* const slot = endpoint_.slot(0, slot_);
   for (int node = 0; node < topology_.nodes(); ++node) {
-    const std::byte* from = roll_call_.payload_of(node).data();
+    const std::byte* from = roll_call_->payload_of(node).data();
     for (const int rank : topology_.members_of(node)) {
       std::memcpy(slot + static_cast<std::size_t>(rank) * piggyback_bytes_, from, piggyback_bytes_);
       from += piggyback_bytes_;
@@ -339,10 +324,11 @@ void HierarchicalCollectives::publish_contributions() {
 
 void HierarchicalCollectives::collect_result(const CollectiveCall& call) {
   if (piggyback_bytes_ == 0) return;
+  contributions_.resize(static_cast<std::size_t>(topology_.members()));
   // The leader keeps to its own copy: with two members on the node, the other one may fill the slot again
   // as soon as it has read it itself.
   for (int node = 0; node < topology_.nodes(); ++node) {
-    const std::byte* from = topology_.is_leader() ? roll_call_.payload_of(node).data() : nullptr;
+    const std::byte* from = topology_.is_leader() ? roll_call_->payload_of(node).data() : nullptr;
     for (const int rank : topology_.members_of(node)) {
       const auto index = static_cast<std::size_t>(rank);
       const auto number = static_cast<std::size_t>(topology_.local_rank_of(rank));

@@ -40,6 +40,8 @@ class HierarchicalCollectives {
   [[nodiscard]] std::vector<TuningFigure> tuning() const;
 
  private:
+  /// Only for leaders.
+  [[nodiscard]] Lane leaders() const;
   [[nodiscard]] bool is_piggybacked(const CollectiveCall& call) const;
   [[nodiscard]] Task<> exchange(const CollectiveCall& call);
   void require_unfailed_so_far();
@@ -76,8 +78,7 @@ class HierarchicalCollectives {
   FailureDetector& failure_detector_;
   HierarchyContext context_;
   NetworkPeers peers_;
-  std::vector<int> leaders_;
-  RollCall roll_call_;
+  std::optional<RollCall> roll_call_;  ///< of a leader
 
   // of the open collective
   ReductionKernel kernel_ = nullptr;
@@ -85,7 +86,7 @@ class HierarchicalCollectives {
   bool in_line_ = false;             ///< it lies beside the announcement, and not in a slot
   std::uint64_t slot_ = 0;
   bool by_transport_ = false;                    ///< the transport's collectives carry it
-  std::vector<const std::byte*> contributions_;  ///< by rank
+  std::vector<const std::byte*> contributions_;  ///< by rank; empty before the first small call
 };
 
 }  // namespace cohort::network

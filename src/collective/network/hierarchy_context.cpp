@@ -13,7 +13,8 @@ namespace cohort::network {
 const LaneAlgorithm& HierarchyContext::algorithm(CollectiveKind kind, std::size_t lane_bytes) const {
   const BuiltInAlgorithm* const forced = endpoint.group().selection().forced(kind);
   if (forced != nullptr && forced->lane_algorithm != nullptr) return *forced->lane_algorithm;
-  return choose_algorithm(kind, lane_bytes, LaneShape(topology.nodes()), constants);
+  return choose_algorithm(kind, lane_bytes, LaneShape(topology.nodes()),
+                          shared_by_lanes(constants, topology.lanes()));
 }
 
 Task<> on_node(HierarchyContext& context, CollectiveCall part, std::vector<std::size_t> counts) {

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 #include <vector>
 
 #include <cohort/collective/collective_call.h>
@@ -25,8 +26,8 @@ struct HierarchyContext {
   const Topology& topology;
   const CostConstants& constants;
 
-  /// The members of this one's lane, by node; empty if it has none.
-  std::vector<int> lane_ranks;
+  /// The members of this one's lane, by node, in the topology's tables; empty if it has none.
+  std::span<const int> lane_ranks;
   [[nodiscard]] bool has_lane() const noexcept { return !lane_ranks.empty(); }
   [[nodiscard]] Lane lane() const { return {wire, lane_ranks, topology.own_node(), &agreed}; }
 

@@ -1,8 +1,12 @@
 // Which member is on which node; the same on all members. The members of a node are numbered by rank; those
 // with the same number on every node form a lane, among which a part of the data travels. There are as many
 // lanes as the smallest node has members.
+//
+// The tables have an entry for each member, so the members of a process share them.
 #pragma once
 
+#include <memory>
+#include <span>
 #include <vector>
 
 namespace cohort::network {
@@ -12,21 +16,32 @@ class Topology {
   /// `node_of[r]` is the node of member r; nodes are numbered from 0, and `rank` is this member.
   Topology(const std::vector<int>& node_of, int rank);
 
-  [[nodiscard]] int members() const noexcept { return static_cast<int>(node_ranks_.size()); }
+  /// The same as another member sees it, by the same tables.
+  [[nodiscard]] Topology seen_by(int rank) const;
+
+  [[nodiscard]] int members() const noexcept { return static_cast<int>(tables_->node_ranks.size()); }
   [[nodiscard]] int rank() const noexcept { return rank_; }
-  [[nodiscard]] int nodes() const noexcept { return static_cast<int>(ranks_.size()); }
-  [[nodiscard]] int lanes() const noexcept { return lanes_; }
-  [[nodiscard]] int most_members_on_a_node() const noexcept { return most_members_; }
+  [[nodiscard]] int nodes() const noexcept { return static_cast<int>(tables_->ranks.size()); }
+  [[nodiscard]] int lanes() const noexcept { return static_cast<int>(tables_->lanes.size()); }
+  [[nodiscard]] int most_members_on_a_node() const noexcept { return tables_->most_members; }
   /// Whether the ranks of each node's members follow those of the node before.
-  [[nodiscard]] bool ranks_follow_nodes() const noexcept { return ranks_follow_nodes_; }
+  [[nodiscard]] bool ranks_follow_nodes() const noexcept { return tables_->ranks_follow_nodes; }
   /// Whether no node has several members.
   [[nodiscard]] bool all_alone() const noexcept { return members() == nodes(); }
 
   /// The members of a node, by rank.
   [[nodiscard]] const std::vector<int>& members_of(int node) const noexcept {
-    return ranks_[static_cast<std::size_t>(node)];
+    return tables_->ranks[static_cast<std::size_t>(node)];
   }
   [[nodiscard]] int members_on(int node) const noexcept { return static_cast<int>(members_of(node).size()); }
+
+  /// The members of this one's lane, by node; empty if it has none.
+  [[nodiscard]] std::span<const int> own_lane() const noexcept {
+    if (own_local_rank() >= lanes()) return {};
+    return tables_->lanes[static_cast<std::size_t>(own_local_rank())];
+  }
+  /// The first member of each node, by node.
+  [[nodiscard]] std::span<const int> leaders() const noexcept { return tables_->lanes.front(); }
 
   [[nodiscard]] int node_of(int rank) const noexcept { return node_rank(rank).node; }
   /// The rank of a member among those of its node.
@@ -53,16 +68,20 @@ class Topology {
     int node = 0;
     int local_rank = 0;
   };
+  struct Tables {
+    int most_members = 1;
+    bool ranks_follow_nodes = true;
+    std::vector<NodeRank> node_ranks;     ///< by rank
+    std::vector<std::vector<int>> ranks;  ///< by node
+    std::vector<std::vector<int>> lanes;  ///< of each, one member of every node
+  };
+  [[nodiscard]] static std::shared_ptr<const Tables> make_tables(const std::vector<int>& node_of);
   [[nodiscard]] const NodeRank& node_rank(int rank) const noexcept {
-    return node_ranks_[static_cast<std::size_t>(rank)];
+    return tables_->node_ranks[static_cast<std::size_t>(rank)];
   }
 
   int rank_;
-  int lanes_ = 1;
-  int most_members_ = 1;
-  bool ranks_follow_nodes_;
-  std::vector<NodeRank> node_ranks_;
-  std::vector<std::vector<int>> ranks_;
+  std::shared_ptr<const Tables> tables_;
 };
 
 }  // namespace cohort::network

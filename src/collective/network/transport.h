@@ -22,6 +22,7 @@
 #include <cohort/collective/task.h>
 
 #include "collective/context_ids.h"
+#include "collective/task/scratch_pool.h"
 
 namespace cohort {
 
@@ -104,6 +105,10 @@ class Transport {
 
   /// Collectives among the members of this transport; null where the library has none for them.
   [[nodiscard]] virtual TransportCollectives* collectives() noexcept { return nullptr; }
+
+  /// Where several members live on one thread: their scratch memory, which outlives their transports. Null:
+  /// each member has its own.
+  [[nodiscard]] virtual ScratchPool* shared_scratch_pool() noexcept { return nullptr; }
 
   /// Whether nothing reads or writes the memory of unfinished transfers once it is destroyed.
   [[nodiscard]] virtual bool ends_transfers() const noexcept { return false; }

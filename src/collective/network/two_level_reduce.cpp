@@ -59,8 +59,8 @@ const LaneAlgorithm& algorithm_for(const HierarchyContext& context, const Collec
   // 16-bit sums are rounded once, by the member that has all contributions.
   if (!topology.ranks_follow_nodes() || is_half(call.dtype)) return kRankOrder;
   return choose_algorithm(call.kind, lane_bytes,
-                          LaneShape(topology.nodes(), topology.most_members_on_a_node()), context.constants,
-                          Order::kRanks);
+                          LaneShape(topology.nodes(), topology.most_members_on_a_node()),
+                          shared_by_lanes(context.constants, topology.lanes()), Order::kRanks);
 }
 
 /// A share of a segment, in parts.

@@ -67,7 +67,14 @@ class Transfer {
 class Wire {
  public:
   /// The transport's tags from `first_tag` on are this wire's alone.
-  explicit Wire(Transport& transport, int first_tag = 0) : transport_(transport), first_tag_(first_tag) {}
+  explicit Wire(Transport& transport, int first_tag = 0)
+      : transport_(transport),
+        scratch_pool_(transport.shared_scratch_pool() == nullptr ? own_scratch_pool_
+                                                                 : *transport.shared_scratch_pool()),
+        first_tag_(first_tag) {}
+
+  Wire(const Wire&) = delete;
+  Wire& operator=(const Wire&) = delete;
 
   [[nodiscard]] Transport& transport() noexcept { return transport_; }
   [[nodiscard]] std::size_t message_bytes() const noexcept { return transport_.message_bytes(); }
@@ -82,8 +89,9 @@ class Wire {
   [[nodiscard]] ScratchPool& scratch_pool() noexcept { return scratch_pool_; }
 
  private:
-  ScratchPool scratch_pool_;
+  ScratchPool own_scratch_pool_;
   Transport& transport_;
+  ScratchPool& scratch_pool_;
   int first_tag_;
 };
 

@@ -30,6 +30,11 @@ class Bell {
     /// Returns at the first ring since this object was made, or after `limit`.
     void sleep(std::chrono::nanoseconds limit) const noexcept;
 
+    /// How often the bell has rung while somebody slept, as its owner's thread sees it.
+    [[nodiscard]] std::uint32_t rings() const noexcept {
+      return bell_.rings_.load(std::memory_order_relaxed);
+    }
+
    private:
     Bell& bell_;
     std::uint32_t rings_before_;

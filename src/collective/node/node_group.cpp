@@ -184,7 +184,9 @@ NodeGroup::NodeGroup(const NodeGroupOptions& options)
 
   std::vector<ControlBlock*> own_blocks;
   for (int i = 0; i < options.members; ++i) {
-    own_buffers_.push_back(allocate(sizeof(ControlBlock) + alignof(ControlBlock), Device()));
+    constexpr std::size_t kBytes = sizeof(ControlBlock) + alignof(ControlBlock);
+    own_buffers_.push_back(options.blocks_in_heap ? allocate(kBytes, Device())
+                                                  : allocate_private(kBytes, Device()));
     own_blocks.push_back(make_control_block(*own_buffers_.back()));
     const std::optional<std::uint64_t> latch = ReportLatch::of_this_process().offset();
     own_blocks.back()->record.latch_offset = latch ? *latch + 1 : 0;

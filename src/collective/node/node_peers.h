@@ -23,9 +23,7 @@ class NodePeers final : public Peers {
     return scratch_pool_.shared_scratch(bytes);
   }
   /// The scratch memory, for an owner that has to keep it while others may still read it.
-  [[nodiscard]] std::vector<std::shared_ptr<const Buffer>> take_scratch() noexcept {
-    return scratch_pool_.take();
-  }
+  [[nodiscard]] std::vector<std::shared_ptr<const Buffer>> take_scratch() { return scratch_pool_.take(); }
 
  private:
   [[nodiscard]] CollectiveCall message(CollectiveKind kind, int other, std::size_t bytes, int tag) const;

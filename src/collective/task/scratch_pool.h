@@ -3,7 +3,10 @@
 // still read and write it, and then the owner of the pool keeps it.
 #pragma once
 
+#include <array>
+#include <bit>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -14,10 +17,16 @@ namespace cohort {
 
 class ScratchPool {
  public:
+  /// Longer scratch memory than this is one and the same for all: for simulations, in which nobody looks at
+  /// the data of long calls.
+  explicit ScratchPool(std::size_t longest_of_its_own = SIZE_MAX) noexcept
+      : longest_of_its_own_(longest_of_its_own) {}
+
   /// The pool must outlive it.
   class Scratch {
    public:
     Scratch() = default;
+    explicit Scratch(std::shared_ptr<const Buffer> buffer) : buffer_(std::move(buffer)) {}
     Scratch(ScratchPool& pool, std::shared_ptr<const Buffer> buffer)
         : pool_(&pool), buffer_(std::move(buffer)) {}
     Scratch(Scratch&& other) noexcept
@@ -30,7 +39,7 @@ class ScratchPool {
     Scratch(const Scratch&) = delete;
     Scratch& operator=(const Scratch&) = delete;
     ~Scratch() {
-      if (pool_ != nullptr) pool_->free_.push_back(std::move(buffer_));
+      if (pool_ != nullptr) pool_->free_of(buffer_->bytes()).push_back(std::move(buffer_));
     }
     [[nodiscard]] std::byte* data() const noexcept { return buffer_ == nullptr ? nullptr : buffer_->data(); }
 
@@ -45,12 +54,17 @@ class ScratchPool {
   [[nodiscard]] std::shared_ptr<std::byte> shared_scratch(std::size_t bytes);
 
   /// Hands over all memory that is not in use, for an owner that has to keep it; the pool is empty then.
-  [[nodiscard]] std::vector<std::shared_ptr<const Buffer>> take() noexcept {
-    return std::exchange(free_, {});
-  }
+  [[nodiscard]] std::vector<std::shared_ptr<const Buffer>> take();
 
  private:
-  std::vector<std::shared_ptr<const Buffer>> free_;
+  using Buffers = std::vector<std::shared_ptr<const Buffer>>;
+
+  [[nodiscard]] Buffers& free_of(std::size_t bytes) noexcept {
+    return free_[static_cast<std::size_t>(std::countr_zero(bytes))];
+  }
+
+  std::size_t longest_of_its_own_;
+  std::array<Buffers, 64> free_;  ///< of 2^k bytes; of those that are for all, one
 };
 
 }  // namespace cohort
