@@ -190,6 +190,14 @@ end_of_job
 contains "still waits" "$(<"$scratch/err")"
 ! kill -0 "$(<"$scratch/out")" 2>/dev/null || fail "it is left"
 
+echo "a launcher that waits for itself once all workers have ended"
+SECONDS=0
+start 'trap "" TERM; exec {pause}<> <(:); sleep 0.5 & echo $$; wait; while true; do read -r -t 100 -u "$pause" || true; done'
+end_of_job
+((status != 0 && SECONDS < 30)) || fail "status $status after $SECONDS s"
+contains "still waits" "$(<"$scratch/err")"
+! kill -0 "$(<"$scratch/out")" 2>/dev/null || fail "it is left"
+
 echo "train.sbatch: the status of a program that ends before it is waited for"
 mkdir "$scratch/launch"
 ln -s /bin/bash "$scratch/launch/cohort-run"
