@@ -1,7 +1,7 @@
 // Tasks in processes of their own that end, stop, fork and come back.
-#include <csignal>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <csignal>
 
 #include <chrono>
 #include <memory>
