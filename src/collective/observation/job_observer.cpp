@@ -19,6 +19,8 @@
 #include <cohort/base/fingerprint.h>
 #include <cohort/base/log.h>
 
+#include "cluster/peer_watch.h"
+
 namespace cohort {
 namespace {
 
@@ -58,6 +60,7 @@ struct NoteHead {
   std::int32_t calls = 0;
   std::array<char, 48> communicator{};
 };
+static_assert(sizeof(NoteHead) + kCallsInNote * sizeof(CallArrivals) <= PeerWatch::kLongestNote);
 
 std::int64_t steady_now() {
   return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);

@@ -27,7 +27,7 @@ constexpr double kLongLateness = 0.002;
 constexpr std::int64_t kTurn = 1'000'000;
 
 /// Calls that a node is ahead of another one in what has been heard.
-constexpr std::size_t kMostCallsAhead = 4096;
+constexpr std::size_t kMostCallsAhead = 512;
 
 double seconds(std::int64_t nanoseconds) { return static_cast<double>(nanoseconds) * 1e-9; }
 
