@@ -88,7 +88,7 @@ std::optional<Frame> Link::next_frame() {
   Header header{};
   if (inbox_.size() < sizeof header) return std::nullopt;
   std::memcpy(&header, inbox_.data(), sizeof header);
-  if (header.text_bytes > kLongestText || header.kind > static_cast<std::uint32_t>(FrameKind::kNote)) {
+  if (header.text_bytes > kLongestText || header.kind > static_cast<std::uint32_t>(kLastFrameKind)) {
     close();
     return std::nullopt;
   }

@@ -25,6 +25,8 @@ enum class FrameKind : std::uint8_t {
   kNote,         ///< towards the chief: what a worker tells it
 };
 
+inline constexpr auto kLastFrameKind = FrameKind::kNote;
+
 struct Frame {
   FrameKind kind = FrameKind::kBeat;
   std::int32_t subject = -1;  ///< the worker that the frame is about
