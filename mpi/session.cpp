@@ -188,7 +188,8 @@ Session::Impl::Impl(int* argc, char*** argv)
   ProcessEnd::instance().set_worker(everyone_->self(), watch_.get());
   if (everyone_->size() > 1) bind_cores(*everyone_, settings_.bind_cores());
   everyone_->connect_memory();
-  if ((watch_ && settings_.stragglers()) || !settings_.timeline().empty()) observe();
+  const bool wants_numbers = settings_.run_numbers() || !settings_.prometheus().empty();
+  if ((watch_ && settings_.stragglers()) || !settings_.timeline().empty() || wants_numbers) observe();
   start_watchdog_.reset();
   const int nodes = everyone_->workers().back().node + 1;
   logging::debug("session of {} worker{} on {} node{}, MPI thread level {}", everyone_->size(),
@@ -218,7 +219,8 @@ void Session::Impl::observe() {
   JobObserverOptions options{.workers = everyone_->workers_by_memory(),
                              .rank = everyone_->rank(),
                              .name_stragglers = settings_.stragglers(),
-                             .timeline = settings_.timeline()};
+                             .timeline = settings_.timeline(),
+                             .numbers = {settings_.run_numbers(), settings_.prometheus()}};
   options.tell_chief = [this](std::string note) { watch_->tell_chief(std::move(note)); };
   options.say = [](LateFrom cause, const std::string& line) {
     // That is no fault of the program, and no news where there are more workers than cores.

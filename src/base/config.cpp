@@ -19,7 +19,7 @@ constexpr std::array<std::string_view, 4> kSetByModules{"COHORT_ROOT", "COHORT_H
                                                         "COHORT_VERSION"};
 constexpr double kNoLimit = std::numeric_limits<double>::infinity();
 
-constexpr std::array<SettingSpec, 20> kSpecs{{
+constexpr std::array<SettingSpec, 22> kSpecs{{
     {"COHORT_LOG_LEVEL", SettingType::kChoice, "warning", "debug|info|warning|error|off", 0, 0,
      "least severe level that is logged to standard error"},
     {"COHORT_COLLECTIVE_TIMEOUT_SECONDS", SettingType::kSeconds, "600", "", 0, kNoLimit,
@@ -60,6 +60,12 @@ constexpr std::array<SettingSpec, 20> kSpecs{{
      "warn of a worker that makes the others wait, with its cause, when that becomes clear and at the end"},
     {"COHORT_TIMELINE", SettingType::kText, "", "", 0, 0,
      "file for a picture of all calls in time, which Perfetto and chrome://tracing open; empty: none"},
+    {"COHORT_RUN_NUMBERS", SettingType::kBoolean, "false", "", 0, 0,
+     "print at the end of a run how its workers spent their time, and what calls they made by which "
+     "algorithms"},
+    {"COHORT_PROMETHEUS", SettingType::kText, "", "", 0, 0,
+     "file with the numbers of the run for Prometheus's node exporter, which the chief writes anew every "
+     "two seconds and at the end; empty: none"},
     {"COHORT_NCCL_LIBRARY", SettingType::kText, "", "", 0, 0,
      "NCCL's shared library, libnccl.so.2, by its path or name; empty: one that is loaded already, the one "
      "next to the header that Cohort was built with, or the system's"},
@@ -258,6 +264,10 @@ std::string Config::topology() const { return find("COHORT_TOPOLOGY").value; }
 bool Config::stragglers() const { return find("COHORT_STRAGGLERS").value == "true"; }
 
 std::string Config::timeline() const { return find("COHORT_TIMELINE").value; }
+
+bool Config::run_numbers() const { return find("COHORT_RUN_NUMBERS").value == "true"; }
+
+std::string Config::prometheus() const { return find("COHORT_PROMETHEUS").value; }
 
 std::string Config::report() const { return find("COHORT_REPORT").value; }
 

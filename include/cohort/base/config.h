@@ -68,6 +68,8 @@ class Config {
   [[nodiscard]] std::string report() const;
   [[nodiscard]] bool stragglers() const;
   [[nodiscard]] std::string timeline() const;
+  [[nodiscard]] bool run_numbers() const;
+  [[nodiscard]] std::string prometheus() const;
   [[nodiscard]] std::string snapshot_folder() const;
   [[nodiscard]] std::string nccl_library() const;
   [[nodiscard]] int task_descriptor() const;

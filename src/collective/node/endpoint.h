@@ -24,6 +24,7 @@
 
 #include "call_planner.h"
 #include "cell_rotation.h"
+#include "collective/choice/choice_log.h"
 #include "collective/choice/choice_reason.h"
 #include "collective/choice/tuning_table.h"
 #include "collective/kernels/prefetch.h"
@@ -259,6 +260,11 @@ class Endpoint {
   void set_reason(ChoiceReason reason) noexcept { reason_ = reason; }
   [[nodiscard]] std::string_view algorithm() const noexcept { return algorithm_; }
   [[nodiscard]] ChoiceReason reason() const noexcept { return reason_; }
+  /// Of a call that has ended, for the numbers of the run; small ones leave no choice.
+  void log_choice(const CollectiveCall& call) const {
+    ChoiceLog& log = ChoiceLog::of_this_process();
+    if (log.is_on() && reason_ != ChoiceReason::kSize) log.note(as_called(call), algorithm_, reason_);
+  }
 
   /// The table by which the protocol of a large call is chosen, the same on all members; unset before the
   /// first such call.

@@ -149,7 +149,8 @@ void execute_now(Endpoint& endpoint, const CollectiveCall& call) {
   if (!fits_slot(plan.bytes)) {
     endpoint.record_arrival(call);
     endpoint.drive(call, execute_large(endpoint, call, plan));
-    return endpoint.record_end();
+    endpoint.record_end();
+    return endpoint.log_choice(call);
   }
   SmallCall small(endpoint, call, plan);
   const std::uint64_t arrival = endpoint.record_arrival(call);

@@ -179,6 +179,7 @@ void NodeCommunicatorImpl::run(const CollectiveCall& call) {
     endpoint.record_arrival(call);
     endpoint.drive(call, inter_node_->execute(call));
     endpoint.record_end();
+    endpoint.log_choice(call);
   } catch (const std::exception&) {
     const Error error = error_being_handled(who());
     if (!failed_before) keep_memory_of(call);
@@ -217,7 +218,7 @@ Work NodeCommunicatorImpl::start(const CollectiveCall& call) {
       operation->number = calls_++;
       collectives_[static_cast<std::size_t>(call.priority)].push_back(operation);
     }
-    operation->record = recorder_.begin(call.as_called(), operation->number);
+    operation->record = recorder_.begin(call.as_called(), operation->number, true);
     first = in_flight_.fetch_add(1, std::memory_order_release) == 0;
     // A message that can be posted at once is off before its sender looks away.
     if (is_message(call.kind)) advance();
@@ -228,6 +229,15 @@ Work NodeCommunicatorImpl::start(const CollectiveCall& call) {
 }
 
 void NodeCommunicatorImpl::wait(const Operation& operation) {
+  if (!operation.finished.load(std::memory_order_acquire)) {
+    const std::uint64_t begin = recorder_.begin_wait();
+    drive_to_end_of(operation);
+    recorder_.end_wait(begin);
+  }
+  if (operation.error) throw_error(*operation.error);
+}
+
+void NodeCommunicatorImpl::drive_to_end_of(const Operation& operation) {
   waiters_.fetch_add(1, std::memory_order_relaxed);
   Waiting waiting(group().oversubscribed());
   while (!operation.finished.load(std::memory_order_acquire)) {
@@ -246,7 +256,6 @@ void NodeCommunicatorImpl::wait(const Operation& operation) {
     waiting.give_way();
   }
   waiters_.fetch_sub(1, std::memory_order_relaxed);
-  if (operation.error) throw_error(*operation.error);
 }
 
 bool NodeCommunicatorImpl::done(const Operation& operation) noexcept {
@@ -353,6 +362,7 @@ bool NodeCommunicatorImpl::advance(Operation& operation) {
       moved = true;
       if (operation.task.done()) {
         recorder_.end(operation.record);
+        if (!is_message(call.kind)) endpoint.log_choice(call);
         operation.finish();
         return true;
       }

@@ -83,6 +83,7 @@ class NodeCommunicatorImpl : public std::enable_shared_from_this<NodeCommunicato
 
   [[nodiscard]] const Position& position() const noexcept { return endpoints_.front().position(); }
   void wait(const Operation& operation);
+  void drive_to_end_of(const Operation& operation);
   [[nodiscard]] bool done(const Operation& operation) noexcept;
   [[nodiscard]] std::shared_ptr<Operation> find_unheld();
   bool advance();

@@ -18,6 +18,7 @@
 
 #include "base/new_file.h"
 #include "base/process_state.h"
+#include "base/write_fully.h"
 #include "collective/record/record_reader.h"
 #include "collective/record/report_json.h"
 #include "collective/record/report_lines.h"
@@ -64,15 +65,6 @@ ReportedMember member_of(const NodeGroup& group, int rank, const StampScale& sca
                        ? ProcessState::kRunning
                        : state_of_member(block.record, is_lost);
   return member;
-}
-
-void write_fully(int descriptor, std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t written = ::write(descriptor, text.data(), text.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) throw Unavailable("{}", std::strerror(errno));
-    text.remove_prefix(static_cast<std::size_t>(written));
-  }
 }
 
 /// In one piece, so that other processes' output does not come in between.

@@ -20,6 +20,18 @@ constexpr std::uint64_t kHeadStart = kRecordedCalls / 4;
 /// From when on a call keeps the network busy for long enough to be seen.
 constexpr std::uint64_t kElementsOfLongCall = 16 << 10;
 
+/// The latest entry, by its number from 0, in a record whose entry `written` has been written.
+std::uint64_t newest_entry(const MemberRecord& record, std::uint64_t written) {
+  std::uint64_t unwritten = written + kRecordedCalls;
+  while (unwritten - written > 1) {
+    const std::uint64_t middle = written + (unwritten - written) / 2;
+    const std::uint64_t version =
+        record.entries[middle % kRecordedCalls].version.load(std::memory_order_acquire);
+    (version > 2 * middle ? written : unwritten) = middle;
+  }
+  return written;
+}
+
 /// For how long a thread could have run and did not, in nanoseconds; 0 where the system does not say.
 std::int64_t wait_for_cores(std::int64_t process, std::int32_t thread) {
   // How long it has run, how long it has waited, and how often.
@@ -77,18 +89,34 @@ bool ArrivalReader::moves_data_alike() {
          ElementsField::unpack(fields.call.size) >= kElementsOfLongCall;
 }
 
+/// What is missed between two readings is taken to be like what is seen.
 void ArrivalReader::read_new(Member& member) {
+  const std::size_t messages_before = messages_.size();
+  const std::uint64_t read_before = member.entries_read;
+  std::uint64_t missed = 0;
+  read_entries(member, missed);
+  const auto passed = static_cast<double>(member.entries_read - read_before);
+  const double stands_for = passed / (passed - static_cast<double>(missed));
+  for (ObservedMessage& message : std::span(messages_).subspan(messages_before))
+    message.stands_for = stands_for;
+}
+
+void ArrivalReader::read_entries(Member& member, std::uint64_t& missed) {
   for (std::size_t i = 0; i < kRecordedCalls; ++i) {
     EntryFields fields;
     const EntryState state = read_entry(member.record->entries[member.entries_read % kRecordedCalls], fields);
     const std::uint64_t expected = 2 * (member.entries_read + 1);
     if (fields.version > expected) {
-      member.entries_read = (fields.version + 1) / 2 - 1 + kHeadStart;
+      const std::uint64_t newest = newest_entry(*member.record, (fields.version + 1) / 2 - 1);
+      const std::uint64_t next = newest + 1 - kRecordedCalls + kHeadStart;
+      missed += next - std::exchange(member.entries_read, next);
       continue;
     }
     if (state != EntryState::kWhole || fields.version != expected) return;
     const auto kind = static_cast<CollectiveKind>(KindField::unpack(fields.call.what));
-    if (!is_message(kind)) {
+    if (is_message(kind)) {
+      messages_.push_back({.worker = member.record->worker, .call = fields.call});
+    } else {
       if (fields.end == CallEntry::kNotEnded) return;
       const std::uint64_t end = fields.end == CallEntry::kEndedAtOnce ? 0 : fields.end;
       if (fields.end != CallEntry::kFailed)
@@ -156,7 +184,8 @@ CallArrivals ArrivalReader::take_first(const StampScale& scale, std::int64_t now
             .all_here = at(spans_nodes_ ? std::max(all_here, own.fields.start) : all_here),
             .end = at(own.end),
             .last = call.last,
-            .away = away_of(member)});
+            .away = away_of(member),
+            .input = static_cast<std::int64_t>(own.fields.input)});
     }
     member.before = own;
     member.finished.pop_front();

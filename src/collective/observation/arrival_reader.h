@@ -7,6 +7,7 @@
 #include <functional>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "call_arrivals.h"
@@ -27,6 +28,10 @@ class ArrivalReader {
   /// `take` gets each of them as each member saw it; may be null.
   [[nodiscard]] std::vector<CallArrivals> read(const StampScale& scale, std::int64_t now,
                                                const Take& take = {});
+
+  /// The messages that were seen since the last time; those that were missed are part of what these stand
+  /// for.
+  [[nodiscard]] std::vector<ObservedMessage> take_messages() noexcept { return std::exchange(messages_, {}); }
 
   /// Whether some member has finished a call that others are still in.
   [[nodiscard]] bool misses_ends() const noexcept;
@@ -49,7 +54,8 @@ class ArrivalReader {
     std::int64_t waited_for_core = 0;     ///< in all, in nanoseconds, at the last reading
   };
 
-  static void read_new(Member& member);
+  void read_new(Member& member);
+  void read_entries(Member& member, std::uint64_t& missed);
   void explain_by_cores(std::span<CallArrivals> calls);
   [[nodiscard]] bool align();
   [[nodiscard]] CallArrivals take_first(const StampScale& scale, std::int64_t now, const Take& take);
@@ -57,6 +63,7 @@ class ArrivalReader {
   bool spans_nodes_;
   bool shares_cores_;
   std::vector<Member> members_;
+  std::vector<ObservedMessage> messages_;
 };
 
 }  // namespace cohort

@@ -30,7 +30,7 @@ using namespace std::chrono_literals;
 constexpr auto kToFirstReading = 5ms;
 constexpr auto kBetweenReadings = 50ms;
 
-/// How long the end of a communicator may take for its timeline.
+/// How long the end of a communicator may take for its timeline and its numbers.
 constexpr auto kTimeForLastCalls = 100ms;
 
 /// Between looks at send queues, which may take longer where there are many connections: this many times as
@@ -79,6 +79,10 @@ void thin_out(std::vector<CallArrivals>& calls, std::size_t most) {
 
 JobObserver::JobObserver(JobObserverOptions options) : options_(std::move(options)) {
   const WorkerInfo& self = options_.workers[static_cast<std::size_t>(options_.rank)];
+  if (options_.numbers.wanted())
+    numbers_ = std::make_unique<NumbersKeeper>(options_.numbers, options_.workers, options_.rank,
+                                               options_.tell_chief);
+  if (numbers_ && numbers_->writes()) start_thread();
   // The first of a node draws for all of it, whoever is the first member of a communicator.
   if (options_.timeline.empty() || self.local_rank != 0) return;
   try {
@@ -125,14 +129,18 @@ void JobObserver::add(ObservedGroup group) {
   std::set<int> nodes;
   for (const int worker : group.workers)
     nodes.insert(options_.workers[static_cast<std::size_t>(worker)].node);
-  if (group.workers.size() < 2 && timeline_ == nullptr) return;
+  if (group.workers.size() < 2 && timeline_ == nullptr && numbers_ == nullptr) return;
   const std::lock_guard lock(watching_);
   if (stopping_) return;
   const ArrivalSource source{group.communicator,
                              options_.workers[static_cast<std::size_t>(options_.rank)].node,
                              static_cast<int>(nodes.size()), group.shares_cores};
-  watched_.insert_or_assign(group.id, Watched{ArrivalReader(group), source});
-  if (thread_.joinable()) return;
+  GroupTally* const tally = numbers_ ? numbers_->begin(group) : nullptr;
+  watched_.insert_or_assign(group.id, Watched{ArrivalReader(group), source, tally});
+  if (!thread_.joinable()) start_thread();
+}
+
+void JobObserver::start_thread() {
   // Signals are for the program's own threads.
   sigset_t all;
   sigset_t before;
@@ -147,7 +155,8 @@ void JobObserver::remove(const void* id) noexcept {
   const auto found = watched_.find(id);
   if (found == watched_.end()) return;
   read(found->second);
-  if (timeline_ != nullptr) read_last_calls(found->second);
+  if (timeline_ != nullptr || numbers_ != nullptr) read_last_calls(found->second);
+  if (numbers_) numbers_->finish(found->second.tally);
   watched_.erase(found);
 }
 
@@ -166,6 +175,7 @@ void JobObserver::stop() noexcept {
     if (std::exchange(stopping_, true)) return;
     read_all();
     watched_.clear();
+    if (numbers_) numbers_->stop();
     if (timeline_) timeline_->finish();
   }
   stop_.notify_one();
@@ -185,6 +195,12 @@ void JobObserver::run() {
     if (now < next_reading) continue;
     next_reading = now + kBetweenReadings;
     read_all();
+    if (!numbers_) continue;
+    numbers_->tell_if_due();
+    // A file system may be slow, and members that leave wait for this lock.
+    lock.unlock();
+    numbers_->write_if_due();
+    lock.lock();
   }
 }
 
@@ -217,10 +233,16 @@ void JobObserver::tell_looks() {
 void JobObserver::read(Watched& watched) {
   const StampScale scale = StampScale::at_this_moment();
   const std::int64_t now = steady_now();
-  ArrivalReader::Take draw;
-  if (timeline_ != nullptr)
-    draw = [&](const ObservedCall& call) { timeline_->add(watched.source.communicator, call); };
-  std::vector<CallArrivals> calls = watched.reader.read(scale, now, draw);
+  ArrivalReader::Take take;
+  if (timeline_ != nullptr || watched.tally != nullptr) {
+    take = [&](const ObservedCall& call) {
+      if (timeline_ != nullptr) timeline_->add(watched.source.communicator, call);
+      if (watched.tally != nullptr) watched.tally->add(call);
+    };
+  }
+  std::vector<CallArrivals> calls = watched.reader.read(scale, now, take);
+  const std::vector<ObservedMessage> messages = watched.reader.take_messages();
+  if (watched.tally != nullptr) watched.tally->end_reading(messages, scale.seconds_per_tick);
   if (calls.empty()) return;
   if (watched.source.nodes > 1) {
     const std::size_t share = kCallsToldByAll / static_cast<std::size_t>(watched.source.nodes);
@@ -249,6 +271,7 @@ void JobObserver::tell(const ArrivalSource& source, std::span<const CallArrivals
 }
 
 void JobObserver::hear(std::string_view note) {
+  if (numbers_ && numbers_->hear(note)) return;
   NoteHead head;
   if (note.size() < sizeof head) return;
   std::memcpy(&head, note.data(), sizeof head);
@@ -297,6 +320,7 @@ void JobObserver::judge(int worker, const QueueLooks& looks) {
 
 void JobObserver::conclude() {
   if (options_.rank != 0) return;
+  if (numbers_) numbers_->conclude();
   const std::lock_guard lock(judging_);
   if (timeline_ && !is_on_one_node()) {
     try {

@@ -1,7 +1,7 @@
 // Looks at a job while it runs. On each node one process reads the records of all members there, from a
-// thread of its own, so that calls pay nothing for it. It draws the timeline, if there is to be one, and
-// tells the chief of the arrivals that it saw; the chief names the worker that makes the others wait. Any
-// thread may call.
+// thread of its own, so that calls pay nothing for it. It draws the timeline, if there is to be one, keeps
+// the numbers of the run, and tells the chief of the arrivals that it saw; the chief names the worker that
+// makes the others wait. Any thread may call.
 #pragma once
 
 #include <chrono>
@@ -24,6 +24,7 @@
 #include "arrival_reader.h"
 #include "collective/record/record_observer.h"
 #include "link_judge.h"
+#include "numbers_keeper.h"
 #include "send_queues.h"
 #include "straggler_judge.h"
 #include "timeline.h"
@@ -35,6 +36,7 @@ struct JobObserverOptions {
   int rank = 0;
   bool name_stragglers = true;
   std::string timeline = {};  ///< file for a picture of the calls; empty: none
+  NumbersOptions numbers = {};
   /// Brings the chief what another process tells it, for `hear`; not called by the chief.
   std::function<void(std::string note)> tell_chief = {};
   /// On the chief: says who is slow, when that changes and at the end.
@@ -63,8 +65,10 @@ class JobObserver final : public RecordObserver {
   struct Watched {
     ArrivalReader reader;
     ArrivalSource source;
+    GroupTally* tally = nullptr;  ///< null: nobody wants numbers
   };
 
+  void start_thread();
   void run();
   [[nodiscard]] std::string part_of_timeline(int worker) const;
   void start_timeline();
@@ -86,7 +90,8 @@ class JobObserver final : public RecordObserver {
   std::condition_variable stop_;
   bool stopping_ = false;
   std::map<const void*, Watched> watched_;
-  std::unique_ptr<Timeline> timeline_;  ///< null: none
+  std::unique_ptr<Timeline> timeline_;      ///< null: none
+  std::unique_ptr<NumbersKeeper> numbers_;  ///< null: nobody wants any
   SendQueues queues_;
   Clock::time_point next_look_;
   QueueLooks looks_;    ///< since the chief was told

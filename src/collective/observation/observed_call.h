@@ -17,8 +17,16 @@ struct ObservedCall {
   std::int64_t node_here = 0;  ///< all members of the node had come
   std::int64_t all_here = 0;   ///< those of all nodes had
   std::int64_t end = 0;
-  int last = -1;       ///< the worker that came last of the node
-  TimeAway away = {};  ///< from its call before to this one
+  int last = -1;           ///< the worker that came last of the node
+  TimeAway away = {};      ///< from its call before to this one
+  std::int64_t input = 0;  ///< that its process had waited for input in all, when it came
+};
+
+/// A message that a member sends or receives.
+struct ObservedMessage {
+  int worker = -1;
+  PackedCall call = {};
+  double stands_for = 1;  ///< messages of this member, where the reader has missed some
 };
 
 }  // namespace cohort

@@ -33,8 +33,9 @@ class CallRecorder {
     std::uint64_t version = 0;
   };
 
-  /// The member has come to `call`. `number`: of a collective, among those of its communicator.
-  Entry begin(const CollectiveCall& call, std::uint64_t number) noexcept {
+  /// The member has come to `call`, and goes on before its end if it `is_async`. `number`: of a collective,
+  /// among those of its communicator.
+  Entry begin(const CollectiveCall& call, std::uint64_t number, bool is_async = false) noexcept {
     CallEntry& entry = record_.entries[entries_++ % kRecordedCalls];
     const std::uint64_t version = 2 * entries_;
     const PackedCall packed = pack(call, number);
@@ -42,7 +43,7 @@ class CallRecorder {
     entry.version.store(version - 1, std::memory_order_relaxed);
     entry.end.store(CallEntry::kNotEnded, std::memory_order_release);
     entry.start.store(0, std::memory_order_release);
-    entry.what.store(packed.what, std::memory_order_release);
+    entry.what.store(packed.what | AsyncField::pack(is_async ? 1 : 0), std::memory_order_release);
     entry.size.store(packed.size, std::memory_order_release);
     entry.input.store(InputWait::total(), std::memory_order_release);
     entry.arrival.store(clock_.now(), std::memory_order_release);
@@ -70,6 +71,13 @@ class CallRecorder {
   /// It has ended by an error of its own.
   void fail(const Entry& call) const noexcept {
     if (is_kept(call)) call.entry->end.store(CallEntry::kFailed, std::memory_order_release);
+  }
+
+  /// A thread of the member waits for an asynchronous call from here on, until `end_wait` gets what this
+  /// returns. Any thread may.
+  [[nodiscard]] std::uint64_t begin_wait() const noexcept { return clock_.now(); }
+  void end_wait(std::uint64_t begin) const noexcept {
+    record_.waited.fetch_add(clock_.now() - begin, std::memory_order_relaxed);
   }
 
   /// What the call is for, for a member that waits in it for long: `reads w`.

@@ -57,6 +57,8 @@ struct alignas(64) MemberRecord {
 
   std::atomic<std::uint64_t> begun{0};  ///< collectives, also those whose entries messages have replaced
 
+  std::atomic<std::uint64_t> waited{0};  ///< ticks that its threads have waited for asynchronous calls
+
   CallExplanation explanation;
   std::array<CallEntry, kRecordedCalls> entries;
 };

@@ -28,6 +28,7 @@ using KindField = BitField<48, 5>;
 using DTypeField = BitField<53, 5>;
 using OpField = BitField<58, 4>;
 using PriorityField = BitField<62, 1>;
+using AsyncField = BitField<63, 1>;  ///< whoever made the call went on, and waits for its end later
 static_assert(kCollectiveKinds <= KindField::kMost + 1 && kAllDTypes.size() <= DTypeField::kMost + 1);
 static_assert(kPriorities <= PriorityField::kMost + 1);
 
