@@ -8,6 +8,8 @@
 
 #include <cohort/base/fingerprint.h>
 
+#include "hooked_call.h"
+
 namespace cohort {
 namespace {
 
@@ -164,6 +166,7 @@ OwnedCall::OwnedCall(const CollectiveCall& call)
     purpose_ = call.purpose->spoken();
     call_.purpose = purpose_.get();
   }
+  if (call.hooked != nullptr) hooked_ = call.hooked->shared_from_this();
   // A moved vector keeps its elements where they are, so this stays right when the object moves.
   call_.counts = counts_;
   call_.buffers = {};

@@ -33,7 +33,8 @@ CommunicationScope::~CommunicationScope() {
   communicator_.scope_timeout_ = outer_timeout_;
   communicator_.purpose_ = outer_purpose_;
   communicator_.calls_are_plain_ = !outer_timeout_ && outer_purpose_ == nullptr &&
-                                   outer_options_.implementation == CommunicationImplementation::kAuto;
+                                   outer_options_.implementation == CommunicationImplementation::kAuto &&
+                                   outer_options_.hooks == nullptr;
 }
 
 }  // namespace cohort

@@ -9,6 +9,7 @@
 #include <cohort/device/tensor.h>
 
 #include "buffer_checks.h"
+#include "collective/hooked_call.h"
 #include "collective/packing/measured_cost.h"
 
 namespace cohort {
@@ -205,7 +206,8 @@ Communicator::Communicator(int rank, std::vector<MemberInfo> members, const Comm
     : rank_(rank),
       members_(std::move(members)),
       options_(options),
-      calls_are_plain_(options.implementation == CommunicationImplementation::kAuto) {
+      calls_are_plain_(options.implementation == CommunicationImplementation::kAuto &&
+                       options.hooks == nullptr) {
   if (config().check_buffers()) {
     checks_ = std::make_unique<BufferChecks>(rank_, size(), members_[static_cast<std::size_t>(rank_)]);
   }
@@ -251,14 +253,51 @@ void Communicator::run(const CollectiveCall& call) {
   if (!is_cpu(call.device)) require_place(call);
   if (checks_ == nullptr && calls_are_plain_)
     execute(call);
-  else if (checks_ == nullptr)
+  else if (options_.hooks == nullptr)
+    run_effective(call);
+  else
+    run_with_hooks(call);
+}
+
+void Communicator::run_effective(const CollectiveCall& call) {
+  if (checks_ == nullptr)
     execute(with_scope_options(call));
   else
-    start(call).wait();
+    start_effective(call).wait();
+}
+
+void Communicator::run_with_hooks(const CollectiveCall& call) {
+  const std::shared_ptr<HookedCall> hooked = hook(call, false);
+  try {
+    run_effective(call);
+  } catch (const Error& error) {
+    hooked->end(&error);
+    throw;
+  }
+  hooked->end(nullptr);
+}
+
+std::shared_ptr<HookedCall> Communicator::hook(const CollectiveCall& call, bool is_async) {
+  if (hooked_ == nullptr)
+    hooked_ = std::make_shared<HookedCalls>(*options_.hooks, group_name(), rank_, size());
+  return std::make_shared<HookedCall>(hooked_, call, is_async);
 }
 
 Work Communicator::start(const CollectiveCall& call) {
   if (!is_cpu(call.device)) require_place(call);
+  if (options_.hooks == nullptr) return start_effective(call);
+  const std::shared_ptr<HookedCall> hooked = hook(call, true);
+  CollectiveCall told = call;
+  told.hooked = hooked.get();
+  try {
+    return start_effective(told);
+  } catch (const Error& error) {
+    hooked->end(&error);
+    throw;
+  }
+}
+
+Work Communicator::start_effective(const CollectiveCall& call) {
   const CollectiveCall effective = calls_are_plain_ ? call : with_scope_options(call);
   // What lies on a GPU cannot be looked at from here.
   if (checks_ == nullptr || !is_cpu(call.device)) return begin(effective);

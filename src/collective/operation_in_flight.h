@@ -22,6 +22,8 @@
 #include <cohort/collective/collective_call.h>
 #include <cohort/collective/work.h>
 
+#include "collective/hooked_call.h"
+
 namespace cohort {
 
 /// What all operations have; implementations derive theirs from it.
@@ -30,6 +32,11 @@ struct OperationInFlight {
 
   /// Whether its Work was dropped, so that nobody will wait for it.
   [[nodiscard]] bool is_unheld() const noexcept { return dropped.load(std::memory_order_relaxed); }
+
+  /// It has ended, with `error` if there is one: for hooks, before anybody else can know.
+  void tell_hooks() const noexcept {
+    if (call->hooked != nullptr) call->hooked->end(error ? &*error : nullptr);
+  }
 
   OwnedCall call;
   std::uint64_t number = 0;          ///< of a collective, among those of its communicator

@@ -18,6 +18,7 @@ class StagedCommunicator final : public CommunicatorBase {
 
   [[nodiscard]] std::string_view name() const noexcept override { return "staged"; }
   [[nodiscard]] Device device() const noexcept override { return device_; }
+  [[nodiscard]] std::string_view group_name() const noexcept override { return host_->group_name(); }
   [[nodiscard]] std::string_view last_algorithm() const noexcept override { return host_->last_algorithm(); }
   [[nodiscard]] std::string_view last_choice() const noexcept override { return host_->last_choice(); }
   [[nodiscard]] std::vector<TuningFigure> tuning() const override { return host_->tuning(); }

@@ -28,6 +28,9 @@ class NcclCommunicator final : public CommunicatorBase {
   NcclCommunicator& operator=(const NcclCommunicator&) = delete;
 
   [[nodiscard]] std::string_view name() const noexcept override { return "nccl"; }
+  [[nodiscard]] std::string_view group_name() const noexcept override {
+    return impl_->control().group_name();
+  }
   [[nodiscard]] Device device() const noexcept override { return impl_->device(); }
 
   [[nodiscard]] Tensor allocate(Shape shape, DType dtype) override {

@@ -246,6 +246,7 @@ void NcclCommunicatorImpl::launch(Operation& operation) {
   if (has_ended) static_cast<void>(operation.call.give_up_buffers());
   const std::lock_guard lock(mutex_);
   if (operation.state == Operation::State::kFailed) return;
+  operation.tell_hooks();
   operation.launched = Clock::now();
   operation.state = has_ended       ? Operation::State::kEnded
                     : call.captured ? Operation::State::kCaptured
@@ -305,6 +306,7 @@ void NcclCommunicatorImpl::fail(const Error& error) {
         in_flight_, [&](const auto& operation) { return operation->relied_on && is_open(operation); });
     const auto give_up = [&](const std::shared_ptr<Operation>& operation) {
       operation->error = first;
+      operation->tell_hooks();
       operation->state = Operation::State::kFailed;
       failed_.push_back(operation);
     };

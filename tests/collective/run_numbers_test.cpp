@@ -9,12 +9,14 @@
 #include <set>
 #include <sstream>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
 
 #include <fmt/format.h>
 
+#include "collective/node_communicators.h"
 #include "collective/observation/arrival_reader.h"
 #include "collective/observation/group_tally.h"
 #include "collective/observation/numbers_keeper.h"
@@ -175,6 +177,39 @@ TEST(GroupTally, IsRightAboutAFastLoopThatARecordReaderFollows) {
     EXPECT_GT(numbers.seen, 0);
     const double sends = numbers.kinds[static_cast<std::size_t>(CollectiveKind::kSend)].calls;
     EXPECT_NEAR(sends, 0.5 * kCalls * count, 0.05 * kCalls * count);
+  }
+}
+
+/// Keeps the records that a communicator shows.
+struct Showing final : RecordObserver {
+  void add(ObservedGroup shown) override { group = std::move(shown); }
+  void remove(const void* /*id*/) noexcept override {}
+  [[nodiscard]] std::uint64_t waited() const {
+    std::uint64_t sum = 0;
+    for (const MemberRecord* record : group.records) sum += record->waited;
+    return sum;
+  }
+  ObservedGroup group;
+};
+
+/// Whether a thread that waits comes before the other member is a matter of luck; soon it does.
+TEST(WaitedTime, IsThatOfWaitsForCallsThatHaveNotEnded) {
+  const auto showing = std::make_shared<Showing>();
+  NodeGroupOptions options;
+  options.members = 2;
+  options.observer = showing;
+  const auto communicators = make_node_communicators(options);
+  const Tensor tensor = Tensor::zeros({4}, DType::kFloat32);
+  Work first = communicators[0]->all_reduce_async(tensor, ReduceOp::kSum);
+  Work second = communicators[1]->all_reduce_async(tensor, ReduceOp::kSum);
+  while (!first.done() || !second.done()) std::this_thread::yield();
+  first.wait();
+  second.wait();
+  EXPECT_EQ(showing->waited(), 0u) << "they had ended";
+  while (showing->waited() == 0) {
+    std::thread waiting([&] { communicators[0]->barrier_async().wait(); });
+    communicators[1]->barrier_async().wait();
+    waiting.join();
   }
 }
 

@@ -1,9 +1,12 @@
 // ReplicaContext::all_reduce: what every replica passes, reduced, for every replica.
 #include <map>
+#include <mutex>
 #include <optional>
 #include <string>
 
 #include <gmock/gmock.h>
+
+#include <cohort/collective/call_hooks.h>
 
 #include "exact_inputs.h"
 #include "strategies.h"
@@ -16,6 +19,7 @@ using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Pair;
 using ::testing::ThrowsMessage;
 
 class AllReduce : public WithReplicas {};
@@ -206,6 +210,25 @@ TEST_P(AllGather, RefusesScalarsAndAnAxisOutOfRange) {
   };
   EXPECT_THAT(gathering(Tensor::scalar(1.0), 0), ThrowsMessage<InvalidArgument>(HasSubstr("scalars")));
   EXPECT_THAT(gathering(Tensor::from({1.0}), 1), ThrowsMessage<InvalidArgument>(HasSubstr("axis 1")));
+}
+
+TEST(AllReduceOfAStrategyWithHooks, IsToldToThemByEachReplica) {
+  std::mutex mutex;
+  std::map<int, int> begun;
+  std::map<int, int> ended;
+  const auto count = [&mutex](std::map<int, int>& calls) {
+    return [&](const CallEvent& event) {
+      const std::lock_guard lock(mutex);
+      calls[event.rank] += event.kind == CollectiveKind::kAllReduce ? 1 : 0;
+    };
+  };
+  const CallHooks hooks{.on_call_begin = count(begun), .on_call_end = count(ended)};
+  const MirroredStrategy strategy = mirrored(2, {.hooks = &hooks});
+  static_cast<void>(strategy.run([](ReplicaContext& replica) {
+    return replica.all_reduce(ReduceOp::kSum, Tensor::full({3}, DType::kFloat32, 1));
+  }));
+  EXPECT_THAT(begun, ElementsAre(Pair(0, 1), Pair(1, 1)));
+  EXPECT_EQ(ended, begun);
 }
 
 }  // namespace

@@ -24,6 +24,8 @@
 
 namespace cohort {
 
+class HookedCall;
+
 struct CollectiveCall {
   CollectiveKind kind = CollectiveKind::kBarrier;
   DType dtype = DType::kUInt8;
@@ -69,6 +71,9 @@ struct CollectiveCall {
     return stands_for == nullptr ? *this : *stands_for;
   }
 
+  /// Of an asynchronous call, to be ended with it, borrowed from the caller; null: no hooks.
+  HookedCall* hooked = nullptr;
+
   /// The buffers that hold input and output, borrowed from the caller's tensors; null where there is none.
   std::array<const std::shared_ptr<const Buffer>*, 2> buffers{};
 };
@@ -101,6 +106,7 @@ class OwnedCall {
   CollectiveCall call_;
   std::unique_ptr<const OwnedCall> stands_for_;
   std::shared_ptr<const CallPurpose> purpose_;
+  std::shared_ptr<HookedCall> hooked_;
   std::vector<std::size_t> counts_;
   std::array<std::shared_ptr<const Buffer>, 2> buffers_;
 };

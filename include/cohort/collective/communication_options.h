@@ -29,6 +29,8 @@ enum class CommunicationImplementation : std::uint8_t {
 /// The inverse of `to_string`, in any case. @throws InvalidArgument listing the names.
 [[nodiscard]] CommunicationImplementation parse_communication_implementation(std::string_view name);
 
+struct CallHooks;
+
 struct CommunicationOptions {
   /// How long a collective waits for its members; 0 waits for ever. Unset: COHORT_COLLECTIVE_TIMEOUT_SECONDS.
   std::optional<double> timeout_seconds = {};
@@ -46,6 +48,11 @@ struct CommunicationOptions {
 
   /// All members must choose alike; that they do is checked.
   CommunicationImplementation implementation = CommunicationImplementation::kAuto;
+
+  /// Are told of each call of a communicator, and of those of groups that it is split into; null: none. Those
+  /// of the communicator count, whatever the options of a call say. Borrowed: they outlive the communicators,
+  /// strategies and Works that have them. See call_hooks.h.
+  const CallHooks* hooks = nullptr;
 
   /// These options with the fields of `other` that were set: a time-out (also 0), packs above 0, an
   /// implementation that is not kAuto.

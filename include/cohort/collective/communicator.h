@@ -24,6 +24,7 @@
 #include <string_view>
 #include <vector>
 
+#include <cohort/collective/call_hooks.h>
 #include <cohort/collective/call_options.h>
 #include <cohort/collective/collective_call.h>
 #include <cohort/collective/communication_options.h>
@@ -36,6 +37,8 @@ namespace cohort {
 
 class BufferChecks;
 class CommunicatorBase;
+class HookedCall;
+class HookedCalls;
 
 class Communicator {
  public:
@@ -50,6 +53,10 @@ class Communicator {
 
   /// The name of the implementation, for example `node` or `network`.
   [[nodiscard]] virtual std::string_view name() const noexcept = 0;
+
+  /// The group's name in reports, timelines and events of hooks, the same on all members: `1`, or `1.3.0`
+  /// for what it was split into. Empty where the implementation knows none.
+  [[nodiscard]] virtual std::string_view group_name() const noexcept { return {}; }
 
   /// The protocol or algorithm of this member's latest blocking collective, for example `direct`. Over
   /// several nodes that between the nodes, for example `two_level_ring`, or `roll_call` for small calls.
@@ -184,7 +191,11 @@ class Communicator {
   virtual void execute(const CollectiveCall& call) = 0;
 
   void run(const CollectiveCall& call);
+  void run_effective(const CollectiveCall& call);
+  void run_with_hooks(const CollectiveCall& call);
   Work start(const CollectiveCall& call);
+  Work start_effective(const CollectiveCall& call);
+  [[nodiscard]] std::shared_ptr<HookedCall> hook(const CollectiveCall& call, bool is_async);
   void require_place(const CollectiveCall& call) const;
   [[nodiscard]] CollectiveCall with_scope_options(CollectiveCall call) const;
 
@@ -192,6 +203,7 @@ class Communicator {
   std::vector<MemberInfo> members_;
   std::unique_ptr<BufferChecks> checks_;  ///< null unless COHORT_CHECK_BUFFERS asks for them
   CommunicationOptions options_;
+  std::shared_ptr<HookedCalls> hooked_;    ///< null before the first call, and where there are no hooks
   std::optional<CommunicationCost> cost_;  ///< once it has been asked for
   std::optional<double> scope_timeout_;    ///< of the open scopes, where they set one
   const CallPurpose* purpose_ = nullptr;   ///< of the innermost scope that has one

@@ -25,6 +25,7 @@ class NodeCommunicator final : public CommunicatorBase {
   [[nodiscard]] std::string_view name() const noexcept override {
     return impl_->reaches_other_nodes() ? "network" : "node";
   }
+  [[nodiscard]] std::string_view group_name() const noexcept override { return impl_->group().name(); }
   [[nodiscard]] std::string_view last_algorithm() const noexcept override { return impl_->last_algorithm(); }
   [[nodiscard]] std::string_view last_choice() const noexcept override { return impl_->last_choice(); }
   [[nodiscard]] std::vector<TuningFigure> tuning() const override { return impl_->tuning(); }

@@ -41,6 +41,7 @@ struct NodeCommunicatorImpl::Operation : OperationInFlight {
   void finish() {
     // A caller that has waited may give registered memory back. A failed call may still be written to.
     if (!error) registered = {};
+    tell_hooks();
     finished.store(true, std::memory_order_release);
   }
 
