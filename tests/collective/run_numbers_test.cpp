@@ -206,11 +206,19 @@ TEST(WaitedTime, IsThatOfWaitsForCallsThatHaveNotEnded) {
   first.wait();
   second.wait();
   EXPECT_EQ(showing->waited(), 0u) << "they had ended";
-  while (showing->waited() == 0) {
+  std::thread other([&] { communicators[1]->barrier(); });
+  communicators[0]->barrier();
+  other.join();
+  EXPECT_EQ(showing->waited(), 0u) << "it was blocking";
+  const auto& entries = showing->group.records.front()->entries;
+  EXPECT_EQ(AsyncField::unpack(entries[0].what), 1u);
+  EXPECT_EQ(AsyncField::unpack(entries[1].what), 0u);
+  for (int attempt = 0; attempt < 10'000 && showing->waited() == 0; ++attempt) {
     std::thread waiting([&] { communicators[0]->barrier_async().wait(); });
     communicators[1]->barrier_async().wait();
     waiting.join();
   }
+  EXPECT_GT(showing->waited(), 0u);
 }
 
 RunNumbers numbers_of(int first_worker, int workers) {
