@@ -97,7 +97,8 @@ class CallTexts {
     const std::string number =
         numbers_differ_ ? fmt::format(" as call #{}", call.signature.sequence) : std::string();
     const std::string arguments = describe(call.signature);
-    const auto& [action, details] = call.words.purpose;
+    const std::string& action = call.words.purpose.action;
+    const std::string& details = call.words.purpose.details;
     if (action.empty()) return fmt::format("called {}{}", arguments, number);
     std::string text = action;
     const auto reads_alike = [&](bool with_details) {

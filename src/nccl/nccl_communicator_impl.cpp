@@ -5,7 +5,6 @@
 #include <atomic>
 #include <exception>
 #include <memory>
-#include <ranges>
 
 #include <fmt/format.h>
 
@@ -310,7 +309,8 @@ void NcclCommunicatorImpl::fail(const Error& error) {
       operation->state = Operation::State::kFailed;
       failed_.push_back(operation);
     };
-    std::ranges::for_each(in_flight_ | std::views::filter(is_open), give_up);
+    for (const std::shared_ptr<Operation>& operation : in_flight_)
+      if (is_open(operation)) give_up(operation);
     std::erase_if(in_flight_, is_open);
     if (const std::shared_ptr<Captured> captured = captured_.lock())
       std::ranges::for_each(*captured->calls, give_up);

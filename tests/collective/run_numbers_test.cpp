@@ -271,6 +271,7 @@ TEST(RunNumbers, OfAWorkerInSeveralGroupsAddUp) {
 
 std::vector<WorkerInfo> workers_on_nodes(int workers, int per_node) {
   std::vector<WorkerInfo> infos;
+  infos.reserve(static_cast<std::size_t>(workers));
   for (int rank = 0; rank < workers; ++rank)
     infos.push_back({.rank = rank,
                      .node = rank / per_node,
