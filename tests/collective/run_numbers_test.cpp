@@ -313,6 +313,12 @@ TEST(RunNumbersTable, IsAsLongForAThousandWorkersAsForNine) {
       << text;
 }
 
+TEST(RunNumbersTable, CountsInWholeNumbersWhatSumsMissByARounding) {
+  RunNumbers numbers = numbers_of(0, 3);
+  numbers.kinds[static_cast<std::size_t>(CollectiveKind::kAllReduce)].calls = 14999.9999999;
+  EXPECT_NE(table_of(numbers, workers_on_nodes(3, 3), 10, {}).find(" 5000 "), std::string::npos);
+}
+
 TEST(RunNumbersTable, SaysOfHowManyNothingIsKnown) {
   const std::string text = table_of(numbers_of(0, 1), workers_on_nodes(3, 3), 10, {});
   EXPECT_NE(text.find("of 2 of the workers nothing is known"), std::string::npos) << text;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 
 #include <fmt/format.h>
 
@@ -19,6 +18,13 @@ std::string seconds_text(double seconds) {
   if (seconds >= 0.1) return fmt::format("{:.3g} s", seconds);
   if (seconds >= 1e-4) return fmt::format("{:.3g} ms", seconds * 1e3);
   return seconds > 0 ? fmt::format("{:.3g} us", seconds * 1e6) : "0";
+}
+
+/// Whole numbers as such, also those that sums of estimates miss by a rounding.
+std::string calls_text(double calls) {
+  std::string text = fmt::format("{:.1f}", calls);
+  if (text.ends_with(".0")) text.resize(text.size() - 2);
+  return text;
 }
 
 /// Of a worker's time.
@@ -74,11 +80,10 @@ std::string lines_of_kinds(const RunNumbers& numbers, double workers) {
     if (kind.calls == 0) continue;
     const bool has_times = !is_message(static_cast<CollectiveKind>(i));
     const double calls = kind.calls / workers;
-    lines +=
-        fmt::format("  {:<28} {:>9} {:>15} {:>13} {:>13}\n", to_string(static_cast<CollectiveKind>(i)),
-                    calls == std::round(calls) ? fmt::format("{:.0f}", calls) : fmt::format("{:.1f}", calls),
-                    bytes_text(kind.bytes / workers), has_times ? seconds_text(kind.seconds / workers) : "-",
-                    has_times ? seconds_text(kind.seconds / kind.calls) : "-");
+    lines += fmt::format("  {:<28} {:>9} {:>15} {:>13} {:>13}\n", to_string(static_cast<CollectiveKind>(i)),
+                         calls_text(calls), bytes_text(kind.bytes / workers),
+                         has_times ? seconds_text(kind.seconds / workers) : "-",
+                         has_times ? seconds_text(kind.seconds / kind.calls) : "-");
   }
   return lines;
 }
