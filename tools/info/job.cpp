@@ -38,15 +38,15 @@ Run find_run(const std::string& job) {
   if (runs.size() == 1) return runs.front();
   if (runs.empty())
     throw InvalidArgument(
-        "--job {}: no such job of yours has workers on this host ({}); run cohort-info on a host of the job, "
-        "or in its container",
-        job, host_name());
+        "--job: no job of yours{} has workers on this host ({}); run cohort-info on a host of the job, or in "
+        "its container",
+        job.empty() ? "" : fmt::format(" with the name {}", job), host_name());
   std::vector<std::string> names;
   const bool by_chief =
       std::ranges::all_of(runs, [&](const Run& run) { return run.front().job == runs.front().front().job; });
   for (const Run& run : runs)
     names.push_back(by_chief ? fmt::format("{}", run.front().chief) : run.front().job);
-  throw InvalidArgument("--job {}: choose one of {}", job, fmt::join(names, ", "));
+  throw InvalidArgument("--job: choose one of {}", fmt::join(names, ", "));
 }
 
 /// By the first of its processes that answers.

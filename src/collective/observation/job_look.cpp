@@ -56,11 +56,14 @@ void merge(CommunicatorLook& look, CommunicatorLook part) {
 
 std::string rate_in_words(const CallRate& rate) {
   if (rate.calls == 0 || rate.seconds <= 0) return "throughput: no call has ended";
-  const auto calls = static_cast<double>(rate.calls);
-  return fmt::format(
-      "throughput: {:.3g} calls/s, {}/s, over the last {} calls ({}), {:.0f} % of the time in them",
-      calls / rate.seconds, bytes_text(static_cast<double>(rate.bytes) / rate.seconds), rate.calls,
-      in_seconds(rate.seconds), std::min(100.0, 100 * rate.seconds_in_calls / rate.seconds));
+  std::string text = fmt::format("throughput: {:.3g} calls/s, {}/s, over the last {} calls ({})",
+                                 static_cast<double>(rate.calls) / rate.seconds,
+                                 bytes_text(static_cast<double>(rate.bytes) / rate.seconds), rate.calls,
+                                 in_seconds(rate.seconds));
+  if (rate.is_timed)
+    text += fmt::format(", {:.0f} % of the time in them",
+                        std::min(100.0, 100 * rate.seconds_in_calls / rate.seconds));
+  return text;
 }
 
 std::string memory_in_words(std::uint64_t bytes) {
@@ -91,15 +94,15 @@ JobLook to_look(const Json& document) {
                .seconds = document.at("seconds"),
                .restarts = document.at("restarts"),
                .nodes = document.at("nodes"),
-               .silent_hosts = document.at("silent_hosts")};
+               .silent = document.at("no_answer")};
   for (const Json& worker : document.at("workers"))
     look.workers.push_back({worker.at("worker"), worker.at("host"), worker.at("pid"),
                             worker.at("memory_bytes"), worker.at("peak_memory_bytes")});
   for (const Json& communicator : document.at("communicators")) {
     const Json& rate = communicator.at("throughput");
-    look.communicators.push_back(
-        {report_from_json(communicator.at("members").dump(), "a look at a job"),
-         {rate.at("seconds"), rate.at("calls"), rate.at("bytes"), rate.at("seconds_in_calls")}});
+    look.communicators.push_back({report_from_json(communicator.at("members").dump(), "a look at a job"),
+                                  {rate.at("seconds"), rate.at("calls"), rate.at("bytes"),
+                                   rate.at("seconds_in_calls"), rate.at("timed")}});
   }
   return look;
 }
@@ -113,7 +116,10 @@ CallRate rate_of(const std::vector<RecordedCall>& calls) {
     ++rate.calls;
     rate.bytes += call.elements * size_of(call.dtype);
     rate.seconds = std::max(rate.seconds, call.arrived_ago);
-    if (call.ended_ago) rate.seconds_in_calls += call.arrived_ago - *call.ended_ago;
+    if (call.ended_ago)
+      rate.seconds_in_calls += call.arrived_ago - *call.ended_ago;
+    else
+      rate.is_timed = false;
   }
   return rate;
 }
@@ -162,7 +168,8 @@ std::string to_json(const JobLook& look) {
                               {{"seconds", rate.seconds},
                                {"calls", rate.calls},
                                {"bytes", rate.bytes},
-                               {"seconds_in_calls", rate.seconds_in_calls}}},
+                               {"seconds_in_calls", rate.seconds_in_calls},
+                               {"timed", rate.is_timed}}},
                              {"members", Json::parse(to_json(report))}});
   const Json document{{"cohort_look", kLookFormat},
                       {"job", look.job},
@@ -170,7 +177,7 @@ std::string to_json(const JobLook& look) {
                       {"seconds", look.seconds},
                       {"restarts", look.restarts},
                       {"nodes", look.nodes},
-                      {"silent_hosts", look.silent_hosts},
+                      {"no_answer", look.silent},
                       {"workers", std::move(workers)},
                       {"communicators", std::move(communicators)}};
   return document.dump(-1, ' ', false, Json::error_handler_t::replace) + '\n';
@@ -197,8 +204,7 @@ std::string to_text(const JobLook& look) {
       "Job {}: {} on {}, for {}{}\n", look.job, plural(look.workers.size(), "worker"),
       plural(static_cast<std::size_t>(look.nodes), "node"), in_seconds(look.seconds),
       look.restarts == 0 ? "" : ", started again " + plural(static_cast<std::size_t>(look.restarts), "time"));
-  if (!look.silent_hosts.empty())
-    text += fmt::format("no answer from: {}\n", fmt::join(look.silent_hosts, ", "));
+  if (!look.silent.empty()) text += fmt::format("no answer from: {}\n", fmt::join(look.silent, ", "));
   for (const auto& [report, rate] : look.communicators) {
     text += '\n';
     for (const std::string& line : lines_of(report)) text += line + '\n';

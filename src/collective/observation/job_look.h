@@ -17,7 +17,8 @@ struct CallRate {
   double seconds = 0;  ///< since the first of them began
   std::uint64_t calls = 0;
   std::uint64_t bytes = 0;
-  double seconds_in_calls = 0;  ///< as far as they have times of their own
+  double seconds_in_calls = 0;
+  bool is_timed = true;  ///< false: some have no time of their own, as small calls on one node
 };
 
 struct CommunicatorLook {
@@ -41,7 +42,7 @@ struct JobLook {
   int nodes = 1;
   std::vector<WorkerLook> workers = {};  ///< by rank
   std::vector<CommunicatorLook> communicators = {};
-  std::vector<std::string> silent_hosts = {};  ///< that did not answer in time
+  std::vector<std::string> silent = {};  ///< workers whose nodes did not answer in time
 };
 
 /// The rate of what the record of a member still has.

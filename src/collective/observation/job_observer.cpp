@@ -9,6 +9,7 @@
 #include <csignal>
 #include <cstring>
 #include <filesystem>
+#include <limits>
 #include <set>
 #include <span>
 #include <utility>
@@ -52,6 +53,9 @@ constexpr std::size_t kNotesForClock = 50;
 /// Somebody is named again when it has become this much slower.
 constexpr double kMuchSlower = 2;
 
+/// Of the records for one look, so that it shows members that are in step as such.
+constexpr int kMostReadings = 3;
+
 /// A note is about the calls that follow it, or about send queues.
 struct NoteHead {
   std::int64_t now = 0;  ///< of the node's steady clock
@@ -76,6 +80,26 @@ void thin_out(std::vector<CallArrivals>& calls, std::size_t most) {
       return (Fingerprint().add(call.number).value() & mask) != 0;
     });
   }
+}
+
+/// Fills in what the records have; returns the least and the greatest number of collectives begun.
+std::pair<std::uint64_t, std::uint64_t> read_members(const ObservedGroup& group,
+                                                     std::vector<ReportedMember>& members) {
+  const StampScale scale = StampScale::at_this_moment();
+  std::uint64_t least = std::numeric_limits<std::uint64_t>::max();
+  std::uint64_t most = 0;
+  for (const MemberRecord* record : group.records) {
+    ReportedMember member;
+    if (!read_record(*record, scale, member)) continue;
+    const auto rank = static_cast<std::size_t>(member.rank);
+    if (rank >= members.size()) continue;
+    member.host = members[rank].host;
+    member.process = record->process.pid == ::getpid() ? ProcessState::kRunning : state_of(record->process);
+    least = std::min(least, member.begun);
+    most = std::max(most, member.begun);
+    members[rank] = std::move(member);
+  }
+  return {std::min(least, most), most};
 }
 
 }  // namespace
@@ -339,7 +363,6 @@ void JobObserver::judge(int worker, const QueueLooks& looks) {
 }
 
 JobReport JobObserver::report_on(const ObservedGroup& group) const {
-  const StampScale scale = StampScale::at_this_moment();
   JobReport report{.communicator = group.communicator,
                    .host = options_.workers[static_cast<std::size_t>(options_.rank)].host,
                    .worker = options_.rank};
@@ -347,14 +370,10 @@ JobReport JobObserver::report_on(const ObservedGroup& group) const {
     report.members.push_back({.rank = static_cast<int>(report.members.size()),
                               .worker = worker,
                               .host = options_.workers[static_cast<std::size_t>(worker)].host});
-  for (const MemberRecord* record : group.records) {
-    ReportedMember member;
-    if (!read_record(*record, scale, member)) continue;
-    const auto rank = static_cast<std::size_t>(member.rank);
-    if (rank >= report.members.size()) continue;
-    member.host = report.members[rank].host;
-    member.process = record->process.pid == ::getpid() ? ProcessState::kRunning : state_of(record->process);
-    report.members[rank] = std::move(member);
+  // The first members may have gone on while the last were read.
+  for (int i = 0; i < kMostReadings; ++i) {
+    const auto [least, most] = read_members(group, report.members);
+    if (most <= least + 1) break;
   }
   return report;
 }

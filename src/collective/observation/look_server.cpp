@@ -226,7 +226,7 @@ void LookServer::send_to_clients() {
   for (auto& [question, client] : clients_) {
     if (now < client.until) continue;
     for (const int worker : client.missing)
-      client.look.silent_hosts.push_back(options_.workers[static_cast<std::size_t>(worker)].host);
+      client.look.silent.push_back(describe(options_.workers[static_cast<std::size_t>(worker)]));
     send_fully(client.socket.get(), to_json(client.look));
   }
   std::erase_if(clients_, [&](const auto& entry) { return now >= entry.second.until; });
