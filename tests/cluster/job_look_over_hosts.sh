@@ -18,9 +18,10 @@ cat >"$work/looked_at" <<'END'
 set -euo pipefail
 work=$1 info=$2
 if [[ $(hostname) == n2 ]]; then
+  # Not as a worker: of those only the first says anything.
   (
     end=$((SECONDS + 20))
-    until "$info" --job >"$work/look" 2>&1 && grep -q '^not arrived: rank 1 (' "$work/look"; do
+    until env -i PATH="$PATH" "$info" --job >"$work/look" 2>&1 && grep -q '^not arrived: rank 1 (' "$work/look"; do
       ((SECONDS < end)) || break
     done
   ) &

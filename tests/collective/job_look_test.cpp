@@ -3,7 +3,7 @@
 
 #include <unistd.h>
 
-#include <functional>
+#include <algorithm>
 #include <memory>
 #include <vector>
 
@@ -13,17 +13,16 @@
 
 #include "cluster/job_socket.h"
 #include "collective/observation/look_server.h"
-#include "texts.h"
 #include "thrown.h"
 
 namespace cohort {
 namespace {
 
 using namespace std::chrono_literals;
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using testing::message_of;
-using ::testing::Not;
 
 RecordedCall call_of(std::uint64_t number, double arrived_ago, std::optional<double> ended_ago = {}) {
   RecordedCall call;
@@ -95,12 +94,13 @@ TEST(JobLook, PutsTheNodesTogether) {
   std::vector<int> workers;
   for (const WorkerLook& worker : look.workers) workers.push_back(worker.worker);
   EXPECT_THAT(workers, ElementsAre(0, 1, 2, 3, 4));
-  EXPECT_THAT(to_text(look),
-              testing::contains_in_order(
-                  {"Job 42: 5 workers on 3 nodes, for 10 s\n", "finished by all: all_reduce #6",
-                   "in a call: ranks 0-3 (hosts n0, n1) in all_reduce #7", "for 1.5 s\n",
-                   "not arrived: rank 4 (worker 4, host n2), last in all_reduce #6", "died: nobody\n",
-                   "4      n2     1004   1.00 MiB   2.00 MiB\n"}));
+  EXPECT_THAT(
+      to_text(look),
+      AllOf(HasSubstr("Job 42: 5 workers on 3 nodes, for 10 s\n"),
+            HasSubstr("finished by all: all_reduce #6"),
+            HasSubstr("in a call: ranks 0-3 (hosts n0, n1) in all_reduce #7"), HasSubstr("for 1.5 s\n"),
+            HasSubstr("not arrived: rank 4 (worker 4, host n2), last in all_reduce #6"),
+            HasSubstr("died: nobody\n"), HasSubstr("     4  n2       1004   1.00 MiB   2.00 MiB\n")));
 }
 
 TEST(JobLook, KeepsCommunicatorsApartThatHaveTheSameName) {
@@ -119,7 +119,7 @@ TEST(JobLook, ComesWholeThroughJson) {
   EXPECT_EQ(to_json(look_from_json(json)), json);
   EXPECT_THAT(
       to_text(look_from_json(json)),
-      testing::contains_in_order({"started again 2 times", "no answer from: worker 4 (host n2, pid 1004)"}));
+      AllOf(HasSubstr("started again 2 times"), HasSubstr("no answer from: worker 4 (host n2, pid 1004)")));
   EXPECT_THAT(message_of(ErrorCode::kInvalidArgument, [] { return look_from_json("{"); }),
               HasSubstr("what is no look at it"));
   EXPECT_THAT(message_of(ErrorCode::kInvalidArgument, [] { return look_from_json(R"({"cohort_look": 9})"); }),
