@@ -39,8 +39,8 @@ end=$((SECONDS + 40))
 until pid=$(chief) && [[ -n $pid ]] && grep -q "^not arrived: rank $last (worker $last, " "$work/look"; do
   ((SECONDS < end)) || fail "the worker that stays away is not shown"
 done
-waiting="ranks 0-$((last - 1)) \\(host"
-if ((ranks == 2)); then waiting="rank 0 \\(worker 0, "; fi
+waiting="ranks 0-$((last - 1)) [(]host"
+if ((ranks == 2)); then waiting="rank 0 [(]worker 0, "; fi
 grep -Eq "^Job [^ ]+: $ranks workers on $nodes nodes?, for " "$work/look" || fail "the head is wrong"
 grep -q "^in a call: $waiting.* in all_reduce #0 (float32\[1024\], sum)" "$work/look" || fail "who waits is not shown"
 (($(grep -Ec '^ +[0-9]+ +.* MiB +[0-9.]+ MiB$' "$work/look") == ranks)) || fail "memory is not known of all workers"
