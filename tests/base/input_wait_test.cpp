@@ -1,8 +1,8 @@
 #include <cohort/base/input_wait.h>
 
+#include <array>
 #include <chrono>
 #include <thread>
-#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -18,9 +18,9 @@ void pass(std::chrono::nanoseconds time) {
 
 TEST(InputWait, AddsUpWhatThreadsWait) {
   const std::uint64_t before = InputWait::total();
-  std::vector<std::thread> threads;
-  for (int i = 0; i < 3; ++i) {
-    threads.emplace_back([] {
+  std::array<std::thread, 3> threads;
+  for (std::thread& thread : threads) {
+    thread = std::thread([] {
       const InputWait wait;
       pass(1ms);
     });
