@@ -26,10 +26,10 @@ run() {
   "$hosts" run --hosts "$1" --share "$work" -- "$work/with_slow_link" "$2" "$program" "$3" "$4" 100 20 1600000 \
     >"$work/log" 2>&1 </dev/null || fail "ends with status $?"
 }
-# named RANK WORDS: this worker and no other.
+# named RANK WORDS: this worker and no other, and nothing else of it.
 named() {
   grep -qE "in the whole run, worker $1 \(host n$1, .*$2" "$work/log" || fail "worker $1 is not named with its cause"
-  ! grep -E 'was last in|has a slow link' "$work/log" | grep -vq "worker $1 (host" || fail "another worker is named, too"
+  ! grep -E 'was last in|has a slow link' "$work/log" | grep -vqE "worker $1 \(host n$1, .*$2" || fail "something else is named, too"
 }
 
 run 3 none clean 0

@@ -175,10 +175,12 @@ TEST(LinkJudge, NamesTheNodeWhoseQueueIsFullerThanAllOthers) {
   const QueueLooks half{.looks = 10, .full = 5, .bytes = 10 * kFullQueue};
   for (int i = 0; i < 2; ++i) {
     for (const int worker : {0, 4, 8}) judge.add(worker, worker == 4 ? full : half);
+    judge.judge_looks(false);
   }
   EXPECT_FALSE(judge.present());
   for (int i = 0; i < 2; ++i) {
     for (const int worker : {0, 4, 8}) judge.add(worker, worker == 4 ? full : half);
+    judge.judge_looks(false);
   }
   ASSERT_TRUE(judge.present());
   EXPECT_EQ(judge.present()->worker, 4);
@@ -195,6 +197,7 @@ TEST(LinkJudge, NamesNobodyWhereAllQueuesAreFullOrNone) {
     for (int i = 0; i < 4; ++i) {
       judge.add(0, {.looks = 50, .full = full, .bytes = 50 * bytes});
       judge.add(1, {.looks = 50, .full = full, .bytes = 75 * bytes});
+      judge.judge_looks(false);
     }
     EXPECT_FALSE(judge.present());
     EXPECT_FALSE(judge.of_all_looks());
@@ -204,9 +207,26 @@ TEST(LinkJudge, NamesNobodyWhereAllQueuesAreFullOrNone) {
 TEST(LinkJudge, NamesNobodyAfterFewLooks) {
   LinkJudge judge;
   judge.add(0, {.looks = 500, .full = 500, .bytes = 500 * 8 * kFullQueue});
+  judge.judge_looks(false);
   EXPECT_FALSE(judge.of_all_looks());
   judge.add(1, {.looks = 3});
+  judge.judge_looks(false);
   EXPECT_FALSE(judge.of_all_looks());
+}
+
+TEST(LinkJudge, DropsLooksFromATimeInWhichOneWorkerWasLate) {
+  LinkJudge judge;
+  const auto look = [&judge](bool one_was_late) {
+    judge.add(0, {.looks = 50, .full = 50, .bytes = 50 * 8 * kFullQueue});
+    judge.add(1, {.looks = 50, .full = 0, .bytes = 0});
+    judge.judge_looks(one_was_late);
+  };
+  for (int i = 0; i < 4; ++i) look(true);
+  EXPECT_FALSE(judge.present());
+  EXPECT_FALSE(judge.of_all_looks());
+  for (int i = 0; i < 2; ++i) look(false);
+  ASSERT_TRUE(judge.present());
+  EXPECT_EQ(judge.present()->worker, 0);
 }
 
 CollectiveCall barrier() {

@@ -342,8 +342,18 @@ void JobObserver::judge(const ArrivalSource& source, std::span<const CallArrival
   for (CallArrivals call : calls) {
     call.last_at += clock_offset;
     call.second_at += clock_offset;
-    judge_.add(source, call);
+    if (judge_.add(source, call)) link_judge_.judge_looks(judge_.one_was_late());
   }
+  say_who_is_late();
+  say_whose_link_is_slow();
+}
+
+void JobObserver::judge(int worker, const QueueLooks& looks) {
+  const std::lock_guard lock(judging_);
+  link_judge_.add(worker, looks);
+}
+
+void JobObserver::say_who_is_late() {
   const std::optional<Straggler>& present = judge_.present();
   if (!present || !options_.name_stragglers) return;
   const bool is_news = !said_ || said_->worker != present->worker || said_->cause != present->cause ||
@@ -353,9 +363,7 @@ void JobObserver::judge(const ArrivalSource& source, std::span<const CallArrival
   options_.say(present->cause, fmt::format("{} {}", name_of(present->worker), to_string(*present)));
 }
 
-void JobObserver::judge(int worker, const QueueLooks& looks) {
-  const std::lock_guard lock(judging_);
-  link_judge_.add(worker, looks);
+void JobObserver::say_whose_link_is_slow() {
   const std::optional<SlowLink>& link = link_judge_.present();
   if (!link || !options_.name_stragglers || std::exchange(said_link_of_, link->worker) == link->worker)
     return;
@@ -422,10 +430,12 @@ void JobObserver::conclude() {
     }
   }
   if (!options_.name_stragglers) return;
-  if (const std::optional<SlowLink> link = link_judge_.of_all_looks())
+  const std::optional<Straggler> straggler = judge_.of_all_calls();
+  const bool one_was_late = straggler && straggler->cause != LateFrom::kWaitingForCore;
+  const std::optional<SlowLink> link = one_was_late ? std::nullopt : link_judge_.of_all_looks();
+  if (link)
     options_.say(LateFrom::kMovingData,
                  fmt::format("in the whole run, {} {}", name_of(link->worker), to_string(*link)));
-  const std::optional<Straggler> straggler = judge_.of_all_calls();
   if (!straggler) return;
   options_.say(
       straggler->cause,

@@ -95,6 +95,8 @@ class JobObserver final : public RecordObserver {
   void tell(const ArrivalSource& source, std::span<const CallArrivals> calls, std::int64_t now);
   void judge(const ArrivalSource& source, std::span<const CallArrivals> calls, std::int64_t clock_offset);
   void judge(int worker, const QueueLooks& looks);
+  void say_who_is_late();
+  void say_whose_link_is_slow();
   [[nodiscard]] std::string name_of(int worker) const;
 
   const JobObserverOptions options_;

@@ -28,9 +28,15 @@ std::string to_string(const SlowLink& link) {
       link.mean_bytes / 1024, link.other_bytes / 1024);
 }
 
-void LinkJudge::add(int worker, const QueueLooks& looks) {
-  window_[worker].add(looks);
-  all_[worker].add(looks);
+void LinkJudge::add(int worker, const QueueLooks& looks) { kept_[worker].add(looks); }
+
+void LinkJudge::judge_looks(bool one_was_late) {
+  const Nodes looked = std::exchange(kept_, {});
+  if (one_was_late) return;
+  for (const auto& [worker, looks] : looked) {
+    window_[worker].add(looks);
+    all_[worker].add(looks);
+  }
   if (window_.size() < all_.size() || !std::ranges::all_of(window_, has_enough)) return;
   std::optional<SlowLink> found = judge(window_);
   const bool is_again = found && before_ && found->worker == before_->worker;

@@ -1,5 +1,7 @@
 // Decides whether the link of one host is slower than those of the others, from what nodes saw of their send
-// queues while all of them were in calls that send alike. One thread at a time.
+// queues while all of them were in calls that send alike. Looks from a time in which one worker came late say
+// nothing of links: what is sent to it stays in the queues of others, and its own is only seen while it
+// sends. One thread at a time.
 #pragma once
 
 #include <cstdint>
@@ -43,18 +45,23 @@ struct SlowLink {
 
 class LinkJudge {
  public:
-  /// What a node has seen since the last time; `worker` is its first one.
+  /// What a node has seen since the last time; `worker` is its first one. It is kept until the calls of the
+  /// same time are judged.
   void add(int worker, const QueueLooks& looks);
+
+  /// The calls of all looks so far are judged: one worker was late in them, or none.
+  void judge_looks(bool one_was_late);
 
   /// Whose link is slow at present; nobody's if that is not clear.
   [[nodiscard]] const std::optional<SlowLink>& present() const noexcept { return present_; }
-  /// The same since the beginning.
+  /// The same for all looks since the beginning from times in which no worker was late.
   [[nodiscard]] std::optional<SlowLink> of_all_looks() const { return judge(all_); }
 
  private:
   using Nodes = std::map<int, QueueLooks>;
   [[nodiscard]] static std::optional<SlowLink> judge(const Nodes& nodes);
 
+  Nodes kept_;  ///< until their calls are judged
   Nodes window_;
   Nodes all_;
   std::optional<SlowLink> before_;

@@ -49,25 +49,26 @@ std::string to_string(const Straggler& straggler) {
                      to_string(straggler.cause));
 }
 
-void StragglerJudge::add(const ArrivalSource& source, const CallArrivals& arrivals) {
+bool StragglerJudge::add(const ArrivalSource& source, const CallArrivals& arrivals) {
   std::optional<CallArrivals> call = arrivals;
   if (source.nodes > 1) {
     OfNodes& nodes = waiting_[source.communicator];
     std::deque<CallArrivals>& own = nodes[source.node];
     own.push_back(arrivals);
     if (own.size() > kMostCallsAhead) own.pop_front();
-    if (static_cast<int>(nodes.size()) < source.nodes) return;
+    if (static_cast<int>(nodes.size()) < source.nodes) return false;
     call = take_common(nodes);
-    if (!call) return;
+    if (!call) return false;
   }
   count(window_, *call, source.shares_cores);
   count(all_, *call, source.shares_cores);
-  if (window_.calls < kCallsOfWindow || window_.end - window_.begin < kTimeOfWindow) return;
+  if (window_.calls < kCallsOfWindow || window_.end - window_.begin < kTimeOfWindow) return false;
   std::optional<Straggler> found = judge(window_);
   const bool is_again = found && before_ && found->worker == before_->worker;
   present_ = is_again ? found : std::nullopt;
   before_ = found;
   window_ = {};
+  return true;
 }
 
 /// The first call that all nodes have told of. Those before it are dropped.

@@ -42,12 +42,17 @@ struct ArrivalSource {
 
 class StragglerJudge {
  public:
-  /// The next call of a node, with times on the clock of all.
-  void add(const ArrivalSource& source, const CallArrivals& arrivals);
+  /// The next call of a node, with times on the clock of all. Returns whether calls were judged with it.
+  bool add(const ArrivalSource& source, const CallArrivals& arrivals);
 
   /// Who makes the others wait at present; nobody if that is not clear.
   [[nodiscard]] const std::optional<Straggler>& present() const noexcept { return present_; }
-  /// The same for all calls since the beginning.
+  /// Whether one worker was late by itself in the calls that were judged last, which is not enough to name
+  /// it.
+  [[nodiscard]] bool one_was_late() const noexcept {
+    return before_ && before_->cause != LateFrom::kWaitingForCore;
+  }
+  /// Who makes the others wait in all calls since the beginning.
   [[nodiscard]] std::optional<Straggler> of_all_calls() const { return judge(all_); }
 
  private:
