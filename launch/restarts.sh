@@ -147,6 +147,7 @@ run_with_restarts() {
   done
   while true; do
     options_of_try
+    export COHORT_RESTARTS=$count
     # A session of its own, as the launcher has one, so that an interrupt typed at the terminal arrives once.
     setpriv --pdeathsig TERM setsid env --default-signal=INT,QUIT "$here/cohort-run" "${options[@]}" -- "$@" <&0 &
     try=$!

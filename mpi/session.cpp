@@ -18,6 +18,7 @@
 
 #include "agreement.h"
 #include "calls.h"
+#include "cluster/job_socket.h"
 #include "cluster/launcher_place.h"
 #include "cluster/peer_watch.h"
 #include "collective/observation/job_observer.h"
@@ -126,6 +127,13 @@ struct RegisteredWorker {
 class Session::Impl {
  public:
   Impl(int* argc, char*** argv);
+  ~Impl() {
+    // Communicators that outlive this session keep the observer, which must not need the watch any more.
+    if (observer_) observer_->stop();
+    if (observer_) observer_->fall_silent();
+  }
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
 
   /// Leaves in good order. @throws Error when another worker is lost on the way.
   void close();
@@ -189,7 +197,7 @@ Session::Impl::Impl(int* argc, char*** argv)
   if (everyone_->size() > 1) bind_cores(*everyone_, settings_.bind_cores());
   everyone_->connect_memory();
   const bool wants_numbers = settings_.run_numbers() || !settings_.prometheus().empty();
-  if ((watch_ && settings_.stragglers()) || !settings_.timeline().empty() || wants_numbers) observe();
+  if (watch_ || !settings_.timeline().empty() || wants_numbers) observe();
   start_watchdog_.reset();
   const int nodes = everyone_->workers().back().node + 1;
   logging::debug("session of {} worker{} on {} node{}, MPI thread level {}", everyone_->size(),
@@ -220,8 +228,16 @@ void Session::Impl::observe() {
                              .rank = everyone_->rank(),
                              .name_stragglers = settings_.stragglers(),
                              .timeline = settings_.timeline(),
-                             .numbers = {settings_.run_numbers(), settings_.prometheus()}};
-  options.tell_chief = [this](std::string note) { watch_->tell_chief(std::move(note)); };
+                             .numbers = {settings_.run_numbers(), settings_.prometheus()},
+                             .job = job_name(everyone_->workers().front().pid),
+                             .restarts = settings_.restarts()};
+  // Without a watch there is nobody to tell.
+  options.tell = [this](int worker, std::string note) {
+    if (watch_) watch_->tell(worker, std::move(note));
+  };
+  options.tell_all = [this](std::string note) {
+    if (watch_) watch_->tell_all(std::move(note));
+  };
   options.say = [](LateFrom cause, const std::string& line) {
     // That is no fault of the program, and no news where there are more workers than cores.
     if (cause == LateFrom::kWaitingForCore)
@@ -230,8 +246,7 @@ void Session::Impl::observe() {
       logging::warning("{}", line);
   };
   observer_ = std::make_shared<JobObserver>(std::move(options));
-  if (watch_ && everyone_->rank() == 0)
-    watch_->hear_notes([observer = observer_](std::string_view note) { observer->hear(note); });
+  if (watch_) watch_->hear_notes([observer = observer_](std::string_view note) { observer->hear(note); });
   everyone_->set_observer(observer_);
 }
 

@@ -19,7 +19,7 @@ constexpr std::array<std::string_view, 4> kSetByModules{"COHORT_ROOT", "COHORT_H
                                                         "COHORT_VERSION"};
 constexpr double kNoLimit = std::numeric_limits<double>::infinity();
 
-constexpr std::array<SettingSpec, 22> kSpecs{{
+constexpr std::array<SettingSpec, 23> kSpecs{{
     {"COHORT_LOG_LEVEL", SettingType::kChoice, "warning", "debug|info|warning|error|off", 0, 0,
      "least severe level that is logged to standard error"},
     {"COHORT_COLLECTIVE_TIMEOUT_SECONDS", SettingType::kSeconds, "600", "", 0, kNoLimit,
@@ -77,6 +77,8 @@ constexpr std::array<SettingSpec, 22> kSpecs{{
      "folder in each host's shared memory for the snapshots of CheckpointManager; set by cohort-run "
      "--restarts, "
      "which removes it; empty: no snapshots"},
+    {"COHORT_RESTARTS", SettingType::kInteger, "0", "", 0, 1 << 30,
+     "how often the job was started again, for cohort-info --job; set by cohort-run --restarts"},
 }};
 
 std::string known_names() {
@@ -272,6 +274,8 @@ std::string Config::prometheus() const { return find("COHORT_PROMETHEUS").value;
 std::string Config::report() const { return find("COHORT_REPORT").value; }
 
 std::string Config::snapshot_folder() const { return find("COHORT_SNAPSHOT_FOLDER").value; }
+
+int Config::restarts() const { return static_cast<int>(number_of(find("COHORT_RESTARTS"))); }
 
 int Config::task_descriptor() const { return static_cast<int>(number_of(find("COHORT_TASK_FD"))); }
 

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <fstream>
+#include <limits>
 #include <optional>
 #include <sstream>
 #include <string>
@@ -69,6 +70,20 @@ ProcessState state_of(const ProcessIdentity& process) {
     case 't': return ProcessState::kStopped;
     default: return ProcessState::kRunning;
   }
+}
+
+ProcessMemory memory_of(const ProcessIdentity& process) {
+  ProcessMemory memory;
+  if (process.pid_namespace == 0 || process.pid_namespace != own_pid_namespace()) return memory;
+  std::ifstream file(fmt::format("/proc/{}/status", process.pid));
+  constexpr std::uint64_t kKibibyte = 1024;
+  for (std::string name; file >> name;) {
+    std::uint64_t value = 0;
+    if (name == "VmHWM:" && file >> value) memory.peak_bytes = value * kKibibyte;
+    if (name == "VmRSS:" && file >> value) memory.resident_bytes = value * kKibibyte;
+    file.ignore(std::numeric_limits<std::streamsize>::max(), '\n');
+  }
+  return memory;
 }
 
 }  // namespace cohort

@@ -25,6 +25,13 @@ enum class ProcessState : std::uint8_t {
 /// This process.
 [[nodiscard]] ProcessIdentity own_identity();
 
+/// Of a process, as the kernel counts it; zeros where it does not say.
+struct ProcessMemory {
+  std::uint64_t resident_bytes = 0;
+  std::uint64_t peak_bytes = 0;  ///< the most that was resident
+};
+[[nodiscard]] ProcessMemory memory_of(const ProcessIdentity& process);
+
 /// Asks the kernel, in microseconds. A process that has ended and whose parent has not noticed is gone.
 [[nodiscard]] ProcessState state_of(const ProcessIdentity& process);
 

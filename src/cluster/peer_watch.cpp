@@ -160,7 +160,9 @@ void PeerWatch::announce_failure(std::string_view text) noexcept {
 
 void PeerWatch::mute() noexcept { loop_->mute(); }
 
-void PeerWatch::tell_chief(std::string note) { loop_->tell_chief(std::move(note)); }
+void PeerWatch::tell(int worker, std::string note) { loop_->tell(worker, std::move(note)); }
+
+void PeerWatch::tell_all(std::string note) { loop_->tell_all(std::move(note)); }
 
 void PeerWatch::hear_notes(std::function<void(std::string_view note)> hear) {
   loop_->hear_notes(std::move(hear));

@@ -70,11 +70,13 @@ class PeerWatch {
   /// Says that this process has told its user why it ends, so that the watch need not when a signal comes.
   void mute() noexcept;
 
-  /// Tells the chief something, at most kLongestNote bytes. It may be lost, as with a worker that ends.
-  void tell_chief(std::string note);
+  /// Tells another worker, or all others, something of at most kLongestNote bytes. It may be lost, as with a
+  /// worker that ends.
+  void tell(int worker, std::string note);
+  void tell_all(std::string note);
   static constexpr std::size_t kLongestNote = 4096;
 
-  /// On the chief: `hear` gets, on the watch's thread, what the others tell it from now on.
+  /// `hear` gets, on the watch's thread, what the others tell this worker from now on.
   void hear_notes(std::function<void(std::string_view note)> hear);
 
   /// From here on, the end of this worker is no fault. Returns true once every worker has left, false at a

@@ -22,10 +22,11 @@ enum class FrameKind : std::uint8_t {
   kGone,         ///< a worker has died or is out of reach
   kFailed,       ///< a worker ends because of an error
   kInterrupted,  ///< a worker got a signal that ends it
-  kNote,         ///< towards the chief: what a worker tells it
+  kNote,         ///< what a worker tells the `subject`
+  kNoteToAll,    ///< what a worker tells all others
 };
 
-inline constexpr auto kLastFrameKind = FrameKind::kNote;
+inline constexpr auto kLastFrameKind = FrameKind::kNoteToAll;
 
 struct Frame {
   FrameKind kind = FrameKind::kBeat;

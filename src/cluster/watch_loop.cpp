@@ -108,8 +108,12 @@ void Loop::mute() noexcept {
   if (signals_) signals_->set_last_words(nullptr);
 }
 
-void Loop::tell_chief(std::string note) {
-  post([this, frame = Frame{FrameKind::kNote, options_.rank, 0, std::move(note)}] { send_up(frame); });
+void Loop::tell(int worker, std::string note) {
+  post([this, frame = Frame{FrameKind::kNote, worker, 0, std::move(note)}] { deliver(frame, nullptr); });
+}
+
+void Loop::tell_all(std::string note) {
+  post([this, frame = Frame{FrameKind::kNoteToAll, -1, 0, std::move(note)}] { forward(frame, nullptr); });
 }
 
 void Loop::hear_notes(std::function<void(std::string_view)> hear) {
@@ -294,11 +298,10 @@ void Loop::handle(Link& link, const Frame& frame) {
     case FrameKind::kGone:
     case FrameKind::kFailed: raise(frame.kind, frame.subject, frame.text, &link); break;
     case FrameKind::kInterrupted: interrupted(frame, &link); break;
-    case FrameKind::kNote:
-      if (hear_note_)
-        hear_note_(frame.text);
-      else
-        send_up(frame);
+    case FrameKind::kNote: deliver(frame, &link); break;
+    case FrameKind::kNoteToAll:
+      forward(frame, &link);
+      if (hear_note_) hear_note_(frame.text);
       break;
     case FrameKind::kHello:
     case FrameKind::kWelcome:
@@ -391,8 +394,26 @@ void Loop::forward(const Frame& frame, const Link* except) {
   }
 }
 
-void Loop::send_up(const Frame& frame) {
-  if (uplink_ != nullptr && uplink_->confirmed) uplink_->send(frame);
+void Loop::deliver(const Frame& note, const Link* from) {
+  if (note.subject == options_.rank) {
+    if (hear_note_) hear_note_(note.text);
+    return;
+  }
+  Link* const next = link_towards(note.subject);
+  // Back to where it came from: a worker that has no link.
+  if (next != nullptr && next != from && next->confirmed) next->send(note);
+}
+
+/// To the worker itself, down to the one of its node that has links to the others there, or up. May be null.
+Link* Loop::link_towards(int worker) const {
+  if (worker < 0 || static_cast<std::size_t>(worker) >= options_.workers.size()) return nullptr;
+  const auto node_of = [this](int rank) { return options_.workers[static_cast<std::size_t>(rank)].node; };
+  Link* next = uplink_;
+  for (const auto& link : links_) {
+    if (link->rank == worker) return link.get();
+    if (link.get() != uplink_ && link->rank >= 0 && node_of(link->rank) == node_of(worker)) next = link.get();
+  }
+  return next;
 }
 
 void Loop::end_process(const std::string& line) {

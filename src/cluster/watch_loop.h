@@ -41,7 +41,8 @@ class Loop {
   [[nodiscard]] const std::shared_ptr<FaultRecord>& record() const noexcept { return record_; }
   void announce_failure(const std::string& text);
   void mute() noexcept;
-  void tell_chief(std::string note);
+  void tell(int worker, std::string note);
+  void tell_all(std::string note);
   void hear_notes(std::function<void(std::string_view)> hear);
   [[nodiscard]] bool leave();
 
@@ -74,7 +75,8 @@ class Loop {
   void leave_when_all_below_left();
   void all_have_left();
   void forward(const Frame& frame, const Link* except);
-  void send_up(const Frame& frame);
+  void deliver(const Frame& note, const Link* from);
+  [[nodiscard]] Link* link_towards(int worker) const;
   void end_process(const std::string& line);
   [[nodiscard]] std::string describe_worker(int rank) const;
   [[nodiscard]] bool is_linked(int rank) const;

@@ -6,7 +6,9 @@
 
 #include <atomic>
 #include <future>
+#include <mutex>
 #include <optional>
+#include <set>
 #include <thread>
 
 #include <fmt/format.h>
@@ -142,6 +144,42 @@ TEST_P(PeerWatchIn, SpreadsTheReasonOfAFailure) {
     EXPECT_THAT(fault->what(), AllOf(HasSubstr(describe(cluster.workers[static_cast<std::size_t>(victim)])),
                                      HasSubstr("failed: division by zero")));
     EXPECT_EQ(fault->code(), ErrorCode::kAborted);
+  });
+}
+
+TEST_P(PeerWatchIn, BringsNotesToOneWorkerAndToAll) {
+  Cluster cluster(GetParam());
+  std::atomic<int> content = 0;  // workers that have heard all others in both ways
+  cluster.run([&](int rank, std::optional<PeerWatch>& watch) {
+    std::mutex mutex;
+    std::set<std::string> heard;
+    watch->hear_notes([&](std::string_view note) {
+      const std::lock_guard lock(mutex);
+      heard.emplace(note);
+    });
+    std::set<std::string> expected;
+    for (const WorkerInfo& other : cluster.workers) {
+      if (other.rank == rank) continue;
+      expected.insert(fmt::format("from {} to {}", other.rank, rank));
+      expected.insert(fmt::format("from {} to all", other.rank));
+    }
+    // Again and again, for a note to a worker that does not listen yet is lost.
+    const auto end = std::chrono::steady_clock::now() + 10s;
+    for (bool counted = false; content < cluster.size() && std::chrono::steady_clock::now() < end;) {
+      for (const WorkerInfo& other : cluster.workers) {
+        if (other.rank != rank) watch->tell(other.rank, fmt::format("from {} to {}", rank, other.rank));
+      }
+      watch->tell_all(fmt::format("from {} to all", rank));
+      std::this_thread::sleep_for(2ms);
+      const std::lock_guard lock(mutex);
+      if (!counted && heard == expected) {
+        counted = true;
+        ++content;
+      }
+    }
+    EXPECT_TRUE(watch->leave());
+    EXPECT_EQ(heard, expected) << "worker " << rank;
+    watch.reset();  // before what it hears with
   });
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -9,6 +10,7 @@
 #include <cohort/base/config.h>
 #include <cohort/mpi/session.h>
 
+#include "collective/observation/job_look.h"
 #include "collective/record/job_report.h"
 #include "device/machine.h"
 
@@ -123,6 +125,14 @@ struct ReportFacts {
 
 /// @throws InvalidArgument when the file is none, Unavailable when it cannot be read.
 [[nodiscard]] ReportFacts read_report(const std::string& file);
+
+/// What a running job of this user does; `job` as the launcher calls it, its chief's process, or empty: the
+/// only one on this host. @throws InvalidArgument when there is no such job or more than one, Unavailable
+/// when it does not answer.
+[[nodiscard]] JobLook look_at_job(const std::string& job);
+
+/// Shows it again every second until the job ends. @throws as look_at_job.
+void watch_job(const std::string& job, const std::function<std::string(const JobLook&)>& show);
 
 [[nodiscard]] std::string to_text(const ReportFacts& facts);
 [[nodiscard]] std::string to_json(const ReportFacts& facts);

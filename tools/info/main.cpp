@@ -34,6 +34,18 @@ std::string render(const Facts& facts, const std::string& format) {
   return format == "json" ? info::to_json(facts) + "\n" : info::to_text(facts);
 }
 
+Answer answer_job(const std::vector<std::string>& words, bool watches, const std::string& format) {
+  if (words.size() > 1)
+    return answer_usage(fmt::format("--job {} {}: one job at a time", words[0], words[1]));
+  const std::string job = words.empty() ? "" : words[0];
+  const auto show = [&](const cohort::JobLook& look) {
+    return format == "json" ? cohort::to_json(look) : cohort::to_text(look);
+  };
+  if (!watches) return {.text = show(info::look_at_job(job)), .complaints = {}};
+  info::watch_job(job, show);
+  return {};
+}
+
 Answer answer(int argc, char** argv) {
   po::options_description options("cohort-info: version, build, devices and settings of this copy of Cohort",
                                   108);
@@ -49,7 +61,12 @@ Answer answer(int argc, char** argv) {
       "wrote, or of a description, as --topology='pack:2 l3:8 core:8 pu:1'")(
       "report", po::value<std::string>()->value_name("FILE"),
       "instead: what the members of a communicator were doing when it failed, from a file that COHORT_REPORT "
-      "has named")("version", "print the version")("help,h", "print this text");
+      "has named")("job",
+                   po::value<std::vector<std::string>>()->zero_tokens()->multitoken()->value_name("[ID]"),
+                   "instead: what a running job of yours does, from any of its hosts: by Slurm's number of "
+                   "it, or the only "
+                   "one here")("watch", "with --job: every second, until it ends")(
+      "version", "print the version")("help,h", "print this text");
   po::variables_map values;
   try {
     po::store(po::command_line_parser(argc, argv)
@@ -83,6 +100,9 @@ Answer answer(int argc, char** argv) {
     if (values.count("report") > 0)
       return {.text = render(info::read_report(values["report"].as<std::string>()), format),
               .complaints = {}};
+    if (values.count("job") > 0)
+      return answer_job(values["job"].as<std::vector<std::string>>(), values.count("watch") > 0, format);
+    if (values.count("watch") > 0) return answer_usage("--watch goes with --job");
     const std::vector<std::string> wrong = info::wrong_settings();
     return {.text = render(info::gather(), format),
             .complaints = wrong,

@@ -72,6 +72,7 @@ class Config {
   [[nodiscard]] std::string prometheus() const;
   [[nodiscard]] std::string snapshot_folder() const;
   [[nodiscard]] std::string nccl_library() const;
+  [[nodiscard]] int restarts() const;
   [[nodiscard]] int task_descriptor() const;
 
  private:

@@ -1,6 +1,7 @@
 #include "job_observer.h"
 
 #include <pthread.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -8,6 +9,7 @@
 #include <csignal>
 #include <cstring>
 #include <filesystem>
+#include <limits>
 #include <set>
 #include <span>
 #include <utility>
@@ -19,7 +21,9 @@
 #include <cohort/base/fingerprint.h>
 #include <cohort/base/log.h>
 
+#include "base/process_state.h"
 #include "cluster/peer_watch.h"
+#include "collective/record/record_reader.h"
 
 namespace cohort {
 namespace {
@@ -49,6 +53,9 @@ constexpr std::size_t kNotesForClock = 50;
 /// Somebody is named again when it has become this much slower.
 constexpr double kMuchSlower = 2;
 
+/// Of the records for one look, so that it shows members that are in step as such.
+constexpr int kMostReadings = 3;
+
 /// A note is about the calls that follow it, or about send queues.
 struct NoteHead {
   std::int64_t now = 0;  ///< of the node's steady clock
@@ -75,14 +82,40 @@ void thin_out(std::vector<CallArrivals>& calls, std::size_t most) {
   }
 }
 
+/// Fills in what the records have; returns the least and the greatest number of collectives begun.
+std::pair<std::uint64_t, std::uint64_t> read_members(const ObservedGroup& group,
+                                                     std::vector<ReportedMember>& members) {
+  const StampScale scale = StampScale::at_this_moment();
+  std::uint64_t least = std::numeric_limits<std::uint64_t>::max();
+  std::uint64_t most = 0;
+  for (const MemberRecord* record : group.records) {
+    ReportedMember member;
+    if (!read_record(*record, scale, member)) continue;
+    const auto rank = static_cast<std::size_t>(member.rank);
+    if (rank >= members.size()) continue;
+    member.host = members[rank].host;
+    member.process = record->process.pid == ::getpid() ? ProcessState::kRunning : state_of(record->process);
+    least = std::min(least, member.begun);
+    most = std::max(most, member.begun);
+    members[rank] = std::move(member);
+  }
+  return {std::min(least, most), most};
+}
+
 }  // namespace
 
 JobObserver::JobObserver(JobObserverOptions options) : options_(std::move(options)) {
   const WorkerInfo& self = options_.workers[static_cast<std::size_t>(options_.rank)];
   if (options_.numbers.wanted())
     numbers_ = std::make_unique<NumbersKeeper>(options_.numbers, options_.workers, options_.rank,
-                                               options_.tell_chief);
+                                               [this](std::string note) { tell_chief(std::move(note)); });
   if (numbers_ && numbers_->writes()) start_thread();
+  looks_from_outside_ = std::make_unique<LookServer>(LookServerOptions{.job = options_.job,
+                                                                       .workers = options_.workers,
+                                                                       .rank = options_.rank,
+                                                                       .look = [this] { return look(); },
+                                                                       .tell = options_.tell,
+                                                                       .tell_all = options_.tell_all});
   // The first of a node draws for all of it, whoever is the first member of a communicator.
   if (options_.timeline.empty() || self.local_rank != 0) return;
   try {
@@ -123,7 +156,15 @@ void JobObserver::merge_timelines() {
   for (const std::string& part : parts) std::filesystem::remove(part);
 }
 
-JobObserver::~JobObserver() { stop(); }
+JobObserver::~JobObserver() {
+  fall_silent();
+  stop();
+}
+
+/// Otherwise records are looked at only when somebody asks.
+bool JobObserver::reads() const noexcept {
+  return options_.name_stragglers || timeline_ != nullptr || numbers_ != nullptr;
+}
 
 void JobObserver::add(ObservedGroup group) {
   std::set<int> nodes;
@@ -136,8 +177,10 @@ void JobObserver::add(ObservedGroup group) {
                              options_.workers[static_cast<std::size_t>(options_.rank)].node,
                              static_cast<int>(nodes.size()), group.shares_cores};
   GroupTally* const tally = numbers_ ? numbers_->begin(group) : nullptr;
-  watched_.insert_or_assign(group.id, Watched{ArrivalReader(group), source, tally});
-  if (!thread_.joinable()) start_thread();
+  const void* const id = group.id;
+  ArrivalReader reader(group);
+  watched_.insert_or_assign(id, Watched{std::move(group), std::move(reader), source, tally});
+  if (reads() && !thread_.joinable()) start_thread();
 }
 
 void JobObserver::start_thread() {
@@ -227,7 +270,7 @@ void JobObserver::tell_looks() {
   const QueueLooks looks = std::exchange(looks_, {});
   if (options_.rank == 0) return judge(0, looks);
   NoteHead head{.now = steady_now(), .looks = looks, .worker = options_.rank};
-  options_.tell_chief({reinterpret_cast<const char*>(&head), sizeof head});
+  tell_chief({reinterpret_cast<const char*>(&head), sizeof head});
 }
 
 void JobObserver::read(Watched& watched) {
@@ -266,11 +309,12 @@ void JobObserver::tell(const ArrivalSource& source, std::span<const CallArrivals
     std::string note(sizeof head + some.size_bytes(), '\0');
     std::memcpy(note.data(), &head, sizeof head);
     std::memcpy(note.data() + sizeof head, some.data(), some.size_bytes());
-    options_.tell_chief(std::move(note));
+    tell_chief(std::move(note));
   }
 }
 
 void JobObserver::hear(std::string_view note) {
+  if (looks_from_outside_->hear(note) || options_.rank != 0) return;
   if (numbers_ && numbers_->hear(note)) return;
   NoteHead head;
   if (note.size() < sizeof head) return;
@@ -326,7 +370,55 @@ void JobObserver::say_whose_link_is_slow() {
   options_.say(LateFrom::kMovingData, fmt::format("{} {}", name_of(link->worker), to_string(*link)));
 }
 
+JobReport JobObserver::report_on(const ObservedGroup& group) const {
+  JobReport report{.communicator = group.communicator,
+                   .host = options_.workers[static_cast<std::size_t>(options_.rank)].host,
+                   .worker = options_.rank};
+  for (const int worker : group.workers)
+    report.members.push_back({.rank = static_cast<int>(report.members.size()),
+                              .worker = worker,
+                              .host = options_.workers[static_cast<std::size_t>(worker)].host});
+  // The first members may have gone on while the last were read.
+  for (int i = 0; i < kMostReadings; ++i) {
+    const auto [least, most] = read_members(group, report.members);
+    if (most <= least + 1) break;
+  }
+  return report;
+}
+
+JobLook JobObserver::look() {
+  JobLook look{.job = options_.job,
+               .chief = options_.workers.front().pid,
+               .seconds = std::chrono::duration<double>(Clock::now() - begin_).count(),
+               .restarts = options_.restarts,
+               .nodes = std::ranges::max(options_.workers, {}, &WorkerInfo::node).node + 1};
+  std::map<int, ProcessIdentity> processes;
+  const std::lock_guard lock(watching_);
+  for (const auto& [id, watched] : watched_) {
+    CommunicatorLook communicator{.report = report_on(watched.group)};
+    const auto first = std::ranges::find(communicator.report.members, true, &ReportedMember::is_readable);
+    if (first != communicator.report.members.end()) communicator.rate = rate_of(first->calls);
+    std::ranges::for_each(communicator.report.members, keep_latest_calls);
+    look.communicators.push_back(std::move(communicator));
+    for (const MemberRecord* record : watched.group.records) {
+      if (record->rank.load(std::memory_order_acquire) >= 0) processes[record->worker] = record->process;
+    }
+  }
+  std::ranges::sort(look.communicators, {},
+                    [](const CommunicatorLook& communicator) { return communicator.report.communicator; });
+  for (const auto& [worker, process] : processes) {
+    if (worker < 0 || static_cast<std::size_t>(worker) >= options_.workers.size()) continue;
+    const ProcessMemory memory = memory_of(process);
+    look.workers.push_back({worker, options_.workers[static_cast<std::size_t>(worker)].host, process.pid,
+                            memory.resident_bytes, memory.peak_bytes});
+  }
+  return look;
+}
+
+void JobObserver::fall_silent() noexcept { looks_from_outside_->stop(); }
+
 void JobObserver::conclude() {
+  fall_silent();
   if (options_.rank != 0) return;
   if (numbers_) numbers_->conclude();
   const std::lock_guard lock(judging_);

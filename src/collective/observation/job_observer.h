@@ -1,7 +1,7 @@
 // Looks at a job while it runs. On each node one process reads the records of all members there, from a
 // thread of its own, so that calls pay nothing for it. It draws the timeline, if there is to be one, keeps
 // the numbers of the run, and tells the chief of the arrivals that it saw; the chief names the worker that
-// makes the others wait. Any thread may call.
+// makes the others wait. Who asks is told what the job is doing. Any thread may call.
 #pragma once
 
 #include <chrono>
@@ -24,6 +24,7 @@
 #include "arrival_reader.h"
 #include "collective/record/record_observer.h"
 #include "link_judge.h"
+#include "look_server.h"
 #include "numbers_keeper.h"
 #include "send_queues.h"
 #include "straggler_judge.h"
@@ -37,8 +38,11 @@ struct JobObserverOptions {
   bool name_stragglers = true;
   std::string timeline = {};  ///< file for a picture of the calls; empty: none
   NumbersOptions numbers = {};
-  /// Brings the chief what another process tells it, for `hear`; not called by the chief.
-  std::function<void(std::string note)> tell_chief = {};
+  std::string job = {};  ///< what the launcher calls it
+  int restarts = 0;      ///< how often it was started again
+  /// Bring another worker, or all others, what this one tells them, for `hear`.
+  std::function<void(int worker, std::string note)> tell = {};
+  std::function<void(std::string note)> tell_all = {};
   /// On the chief: says who is slow, when that changes and at the end.
   std::function<void(LateFrom cause, const std::string& line)> say = {};
 };
@@ -51,23 +55,32 @@ class JobObserver final : public RecordObserver {
   void add(ObservedGroup group) override;
   void remove(const void* id) noexcept override;
 
-  /// On the chief: what the process of another worker has told.
+  /// What the process of another worker has told.
   void hear(std::string_view note);
 
   /// Tells the chief what has not been told yet; nothing is read from here on.
   void stop() noexcept;
 
-  /// On the chief, once all have stopped: who was slow in the whole run.
+  /// Once all have stopped: nobody is told anything from here on. On the chief: who was slow in the whole
+  /// run.
   void conclude();
+
+  /// Nobody is told anything from here on.
+  void fall_silent() noexcept;
 
  private:
   using Clock = std::chrono::steady_clock;
   struct Watched {
+    ObservedGroup group;
     ArrivalReader reader;
     ArrivalSource source;
     GroupTally* tally = nullptr;  ///< null: nobody wants numbers
   };
 
+  void tell_chief(std::string note) const { options_.tell(0, std::move(note)); }
+  [[nodiscard]] JobLook look();
+  [[nodiscard]] JobReport report_on(const ObservedGroup& group) const;
+  [[nodiscard]] bool reads() const noexcept;
   void start_thread();
   void run();
   [[nodiscard]] std::string part_of_timeline(int worker) const;
@@ -87,6 +100,7 @@ class JobObserver final : public RecordObserver {
   [[nodiscard]] std::string name_of(int worker) const;
 
   const JobObserverOptions options_;
+  const Clock::time_point begin_ = Clock::now();
 
   std::mutex watching_;  ///< held while records are read
   std::condition_variable stop_;
@@ -105,6 +119,8 @@ class JobObserver final : public RecordObserver {
   std::optional<Straggler> said_;
   LinkJudge link_judge_;
   int said_link_of_ = -1;
+
+  std::unique_ptr<LookServer> looks_from_outside_;
 };
 
 }  // namespace cohort

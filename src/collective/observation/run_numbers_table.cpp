@@ -5,23 +5,13 @@
 
 #include <fmt/format.h>
 
+#include "base/bytes_text.h"
+
 namespace cohort {
 namespace {
 
 /// More workers than that have no lines of their own.
 constexpr std::size_t kWorkersWithLines = 8;
-
-/// With three digits, so that columns stay narrow: `1.50 GiB`.
-std::string bytes_text(double bytes) {
-  constexpr std::array kUnits{"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
-  std::size_t unit = 0;
-  while (bytes >= 1000 && unit + 1 < kUnits.size()) {
-    bytes /= 1024;
-    ++unit;
-  }
-  const int digits = unit == 0 || bytes >= 100 ? 0 : bytes >= 10 ? 1 : 2;
-  return fmt::format("{:.{}f} {}", bytes, digits, kUnits[unit]);
-}
 
 std::string seconds_text(double seconds) {
   if (seconds >= 100) return fmt::format("{:.0f} s", seconds);

@@ -84,6 +84,9 @@ std::string line_of_error(const JobReport& report) {
   const Members readable = members_that(report, [](const auto& member) { return member.is_readable; });
   std::string seen;
   if (readable.size() < report.members.size()) seen = fmt::format(", seen by {}", name_members(readable));
+  if (report.error.empty())
+    return fmt::format("communicator {} of {} member{}{}: no error", report.communicator,
+                       report.members.size(), report.members.size() == 1 ? "" : "s", seen);
   // The error's text ends with advice, which the exception has in full.
   constexpr std::size_t kMostOfText = 300;
   std::string text = shortened(report.error, kMostOfText);
