@@ -118,6 +118,7 @@ std::vector<JobSocket> jobs_of_this_user() {
     if (const auto socket = socket_in(line)) found.emplace(socket->job, socket->chief, socket->process);
   }
   std::vector<JobSocket> sockets;
+  sockets.reserve(found.size());
   for (const auto& [job, chief, process] : found) sockets.push_back({job, chief, process});
   return sockets;
 }

@@ -114,12 +114,14 @@ TEST(JobLook, ComesWholeThroughJson) {
   JobLook look = look_of(5, 0, 4);
   look.restarts = 2;
   look.silent = {"worker 4 (host n2, pid 1004)"};
+  look.slow = {"worker 3 (host n1, pid 1003) was last"};
   look.communicators[0].rate = {1.5, 2, 3, 0.5, false};
   const std::string json = to_json(look);
   EXPECT_EQ(to_json(look_from_json(json)), json);
   EXPECT_THAT(
       to_text(look_from_json(json)),
-      AllOf(HasSubstr("started again 2 times"), HasSubstr("no answer from: worker 4 (host n2, pid 1004)")));
+      AllOf(HasSubstr("started again 2 times\nslow: worker 3 (host n1, pid 1003) was last\nno answer from: "),
+            HasSubstr("no answer from: worker 4 (host n2, pid 1004)\n")));
   EXPECT_THAT(message_of(ErrorCode::kInvalidArgument, [] { return look_from_json("{"); }),
               HasSubstr("what is no look at it"));
   EXPECT_THAT(message_of(ErrorCode::kInvalidArgument, [] { return look_from_json(R"({"cohort_look": 9})"); }),
@@ -135,8 +137,9 @@ TEST(JobLook, StaysReadableOfManyWorkers) {
 /// The processes of a job, of which those of `silent` nodes hear nothing; two workers on each node.
 class Job {
  public:
-  Job(int count, std::vector<int> silent) {
+  Job(int count, const std::vector<int>& silent) {
     std::vector<WorkerInfo> workers;
+    workers.reserve(static_cast<std::size_t>(count));
     for (int rank = 0; rank < count; ++rank)
       workers.push_back({rank, rank / 2, rank % 2, fmt::format("n{}", rank / 2), 1000 + rank});
     servers_.resize(workers.size());

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Looks at a job whose last worker stays away from the first collective: who waits for it is shown, in text and
-# JSON, by the number of its chief's process; when the job has ended, it cannot be found any more.
+# JSON, by the number of its chief's process; when the job has ended, it cannot be found any more. Then at one
+# whose last worker is slow, which is said.
 #
 #   tests/mpi/job_look.sh RANKS NODES INFO LAUNCHER... PROGRAM
 set -euo pipefail
@@ -21,12 +22,17 @@ fail() { echo "job_look: $*" >&2; cat "$work"/log "$work"/look* >&2; exit 1; }
 
 export COHORT_LOG_LEVEL=error
 last=$((ranks - 1))
-(
-  if ((nodes > 1)); then export COHORT_WORKERS_PER_NODE=$(((ranks + nodes - 1) / nodes)); fi
-  exec "${@:1:$#-1}" --mca btl_vader_backing_directory "$work" --mca orte_tmpdir_base "$work" \
-    "${!#}" busy "$last" 1 50000 </dev/null >"$work/log" 2>&1
-) &
-job=$!
+launcher=("${@:1:$#-1}") program=${!#}
+# start STEPS MS: the last worker computes for so much more in each step.
+start() {
+  (
+    if ((nodes > 1)); then export COHORT_WORKERS_PER_NODE=$(((ranks + nodes - 1) / nodes)); fi
+    exec "${launcher[@]}" --mca btl_vader_backing_directory "$work" --mca orte_tmpdir_base "$work" \
+      "$program" busy "$last" "$1" "$2" </dev/null >"$work/log" 2>&1
+  ) &
+  job=$!
+}
+start 1 50000
 
 # The chief is one of the processes of this job that have a socket.
 chief() {
@@ -67,3 +73,11 @@ stop
 wait "$watcher" || grep -q 'cannot be asked\|has ended before' "$work/look.watch" || fail "the end of the job is an error"
 if "$info" --job "$pid" 2>"$work/look.gone"; then fail "a job that has ended is found"; fi
 grep -q "no job of yours with the name $pid has workers on this host" "$work/look.gone" || fail "what is missing is not said"
+
+start 100000 30
+end=$((SECONDS + 40))
+until pid=$(chief) && [[ -n $pid ]] && grep -q "^slow: worker $last (host .*) was last in .*: computing," "$work/look"; do
+  ((SECONDS < end)) || fail "who makes the others wait is not shown"
+done
+"$info" --job "$pid" --format json >"$work/look.json"
+grep -q '"slow":\["worker ' "$work/look.json" || fail "who makes the others wait is not in the JSON"

@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
 # Runs straggler_victim under the launcher with COHORT_TIMELINE, and checks the file: it has each call of each
-# worker, spans of a track follow one another or nest, and the busy worker is seen to compute for longer.
+# worker, spans of a track follow one another or nest, and the busy worker is seen to compute for longer. Then that
+# cohort-info says the same of it, draws it, and reads what there is of a file that ends within a line.
 #
-#   tests/mpi/timeline.sh RANKS NODES LAUNCHER... PROGRAM
+#   tests/mpi/timeline.sh RANKS NODES INFO LAUNCHER... PROGRAM
 set -euo pipefail
 
-ranks=$1 nodes=$2
-shift 2
+ranks=$1 nodes=$2 info=$3
+shift 3
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
@@ -41,3 +42,29 @@ assert len(names) == ranks, names
 PYTHON
 rest=$(find "$work" -name 'timeline.json.*')
 [[ -z $rest ]] || { echo "timeline: parts are left: $rest" >&2; exit 1; }
+
+"$info" --timeline "$COHORT_TIMELINE" | head -n 1 | grep -q ": $ranks worker"
+"$info" --timeline "$COHORT_TIMELINE" --format json >"$work/summary.json"
+"$info" --timeline "$COHORT_TIMELINE" --svg >"$work/picture.svg"
+head -c -40 "$COHORT_TIMELINE" >"$work/cut.json"
+"$info" --timeline "$work/cut.json" >/dev/null
+python3 - "$COHORT_TIMELINE" "$work/summary.json" "$work/picture.svg" "$ranks" <<'PYTHON'
+import collections, json, sys
+import xml.etree.ElementTree as xml
+events, summary, picture = json.load(open(sys.argv[1])), json.load(open(sys.argv[2])), xml.parse(sys.argv[3])
+ranks = int(sys.argv[4])
+assert summary["calls"]["all_reduce"]["calls"] == 40 * ranks, summary
+computed = collections.Counter()
+for event in events:
+    if event["name"] == "compute":
+        computed[event["pid"]] += event["dur"] / 1e6
+for worker in summary["workers"]:
+    assert abs(worker["seconds"]["compute"] - computed[worker["worker"]]) < 1e-6, (worker, computed)
+svg = "{http://www.w3.org/2000/svg}"
+titles = collections.Counter(title.text.split(",")[0] for title in picture.iter(svg + "title"))
+assert titles["all_reduce"] and titles["compute"], titles
+texts = {text.text for text in picture.iter(svg + "text")}
+assert sum(text.startswith("worker ") for text in texts) == ranks, texts
+PYTHON
+if "$info" --timeline "$work/picture.svg" 2>"$work/refused"; then echo "timeline: a picture is read as a timeline" >&2; exit 1; fi
+grep -q 'is no timeline' "$work/refused"

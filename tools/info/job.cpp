@@ -42,6 +42,7 @@ Run find_run(const std::string& job) {
         "its container",
         job.empty() ? "" : fmt::format(" with the name {}", job), host_name());
   std::vector<std::string> names;
+  names.reserve(runs.size());
   const bool by_chief =
       std::ranges::all_of(runs, [&](const Run& run) { return run.front().job == runs.front().front().job; });
   for (const Run& run : runs)

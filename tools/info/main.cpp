@@ -11,6 +11,7 @@
 
 #include "cluster/launcher_place.h"
 #include "facts.h"
+#include "timeline.h"
 
 namespace {
 
@@ -66,7 +67,10 @@ Answer answer(int argc, char** argv) {
                    "instead: what a running job of yours does, from any of its hosts: by Slurm's number of "
                    "it, or the only "
                    "one here")("watch", "with --job: every second, until it ends")(
-      "version", "print the version")("help,h", "print this text");
+      "timeline", po::value<std::string>()->value_name("FILE"),
+      "instead: how the workers of a job spent their time, from a file that COHORT_TIMELINE has named")(
+      "svg", "with --timeline: a picture of it, as SVG")("version", "print the version")("help,h",
+                                                                                         "print this text");
   po::variables_map values;
   try {
     po::store(po::command_line_parser(argc, argv)
@@ -103,6 +107,12 @@ Answer answer(int argc, char** argv) {
     if (values.count("job") > 0)
       return answer_job(values["job"].as<std::vector<std::string>>(), values.count("watch") > 0, format);
     if (values.count("watch") > 0) return answer_usage("--watch goes with --job");
+    if (values.count("timeline") > 0) {
+      const info::TimelineFacts timeline = info::read_timeline(values["timeline"].as<std::string>());
+      return {.text = values.count("svg") > 0 ? info::to_svg(timeline) : render(timeline, format),
+              .complaints = {}};
+    }
+    if (values.count("svg") > 0) return answer_usage("--svg goes with --timeline");
     const std::vector<std::string> wrong = info::wrong_settings();
     return {.text = render(info::gather(), format),
             .complaints = wrong,

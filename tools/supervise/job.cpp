@@ -90,6 +90,7 @@ std::vector<ClusterTask> tasks_of_roles(std::string_view roles) {
 std::vector<int> spread(const std::vector<ClusterTask>& tasks, int hosts) {
   const ClusterTask chief = chief_of(tasks);
   std::vector<int> host_of_task;
+  host_of_task.reserve(tasks.size());
   int next = 1;
   for (const ClusterTask& task : tasks) host_of_task.push_back(task == chief ? 0 : next++ % hosts);
   return host_of_task;

@@ -1,8 +1,8 @@
 #include "job_look.h"
 
 #include <algorithm>
-#include <ranges>
-#include <set>
+#include <iterator>
+#include <span>
 #include <utility>
 
 #include <fmt/format.h>
@@ -75,7 +75,8 @@ std::string table_of_memory(const JobLook& look) {
   for (const WorkerLook& worker : look.workers) width = std::max(width, worker.host.size());
   std::string text =
       fmt::format("{:>6}  {:<{}} {:>8} {:>10} {:>10}\n", "worker", "host", width, "pid", "memory", "peak");
-  for (const WorkerLook& worker : look.workers | std::views::take(kMostRows)) {
+  const std::size_t rows = std::min(look.workers.size(), kMostRows);
+  for (const WorkerLook& worker : std::span(look.workers).first(rows)) {
     text += fmt::format("{:>6}  {:<{}} {:>8} {:>10} {:>10}\n", worker.worker, worker.host, width, worker.pid,
                         memory_in_words(worker.memory_bytes), memory_in_words(worker.peak_memory_bytes));
   }
@@ -94,6 +95,7 @@ JobLook to_look(const Json& document) {
                .seconds = document.at("seconds"),
                .restarts = document.at("restarts"),
                .nodes = document.at("nodes"),
+               .slow = document.at("slow"),
                .silent = document.at("no_answer")};
   for (const Json& worker : document.at("workers"))
     look.workers.push_back({worker.at("worker"), worker.at("host"), worker.at("pid"),
@@ -135,6 +137,7 @@ void keep_latest_calls(ReportedMember& member) {
 }
 
 void merge(JobLook& look, JobLook part) {
+  std::ranges::move(part.slow, std::back_inserter(look.slow));
   for (WorkerLook& worker : part.workers) {
     const auto place = std::ranges::lower_bound(look.workers, worker.worker, {}, &WorkerLook::worker);
     if (place == look.workers.end() || place->worker != worker.worker)
@@ -177,6 +180,7 @@ std::string to_json(const JobLook& look) {
                       {"seconds", look.seconds},
                       {"restarts", look.restarts},
                       {"nodes", look.nodes},
+                      {"slow", look.slow},
                       {"no_answer", look.silent},
                       {"workers", std::move(workers)},
                       {"communicators", std::move(communicators)}};
@@ -204,6 +208,7 @@ std::string to_text(const JobLook& look) {
       "Job {}: {} on {}, for {}{}\n", look.job, plural(look.workers.size(), "worker"),
       plural(static_cast<std::size_t>(look.nodes), "node"), in_seconds(look.seconds),
       look.restarts == 0 ? "" : ", started again " + plural(static_cast<std::size_t>(look.restarts), "time"));
+  for (const std::string& line : look.slow) text += fmt::format("slow: {}\n", line);
   if (!look.silent.empty()) text += fmt::format("no answer from: {}\n", fmt::join(look.silent, ", "));
   for (const auto& [report, rate] : look.communicators) {
     text += '\n';

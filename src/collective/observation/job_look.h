@@ -42,6 +42,8 @@ struct JobLook {
   int nodes = 1;
   std::vector<WorkerLook> workers = {};  ///< by rank
   std::vector<CommunicatorLook> communicators = {};
+  std::vector<std::string> slow =
+      {};  ///< who makes the others wait at present, and why, as the chief sees it
   std::vector<std::string> silent = {};  ///< workers whose nodes did not answer in time
 };
 

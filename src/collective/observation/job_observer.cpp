@@ -391,7 +391,8 @@ JobLook JobObserver::look() {
                .chief = options_.workers.front().pid,
                .seconds = std::chrono::duration<double>(Clock::now() - begin_).count(),
                .restarts = options_.restarts,
-               .nodes = std::ranges::max(options_.workers, {}, &WorkerInfo::node).node + 1};
+               .nodes = std::ranges::max(options_.workers, {}, &WorkerInfo::node).node + 1,
+               .slow = slow_at_present()};
   std::map<int, ProcessIdentity> processes;
   const std::lock_guard lock(watching_);
   for (const auto& [id, watched] : watched_) {
@@ -441,6 +442,16 @@ void JobObserver::conclude() {
       straggler->cause,
       fmt::format("in the whole run, {} {}; the others waited {:.0f} % of the time for it",
                   name_of(straggler->worker), to_string(*straggler), 100 * straggler->share_of_time));
+}
+
+std::vector<std::string> JobObserver::slow_at_present() {
+  std::vector<std::string> slow;
+  const std::lock_guard lock(judging_);
+  if (const auto& straggler = judge_.present())
+    slow.push_back(fmt::format("{} {}", name_of(straggler->worker), to_string(*straggler)));
+  if (const auto& link = link_judge_.present())
+    slow.push_back(fmt::format("{} {}", name_of(link->worker), to_string(*link)));
+  return slow;
 }
 
 std::string JobObserver::name_of(int worker) const {

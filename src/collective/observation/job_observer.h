@@ -97,6 +97,7 @@ class JobObserver final : public RecordObserver {
   void judge(int worker, const QueueLooks& looks);
   void say_who_is_late();
   void say_whose_link_is_slow();
+  [[nodiscard]] std::vector<std::string> slow_at_present();
   [[nodiscard]] std::string name_of(int worker) const;
 
   const JobObserverOptions options_;

@@ -61,8 +61,8 @@ class LookServer {
   struct Client {
     watch::Fd socket;
     JobLook look;
-    std::set<int> missing;  ///< first workers of nodes that have not answered
-    std::map<int, Answer> answers;
+    std::set<int> missing = {};  ///< first workers of nodes that have not answered
+    std::map<int, Answer> answers = {};
     Clock::time_point until;
   };
 

@@ -1,0 +1,41 @@
+// A file that COHORT_TIMELINE has named: in words, and as a picture for those who have no viewer at hand.
+#pragma once
+
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace cohort::info {
+
+/// What a worker did for a while, by the microsecond clock of the file.
+struct TimelineSpan {
+  int worker = 0;
+  int track = 0;
+  int name = 0;  ///< index into TimelineFacts::names
+  double begin = 0;
+  double duration = 0;
+};
+
+struct TimelineFacts {
+  std::string file = {};
+  std::vector<std::string> names = {};
+  std::map<int, std::string> workers = {};                 ///< for example `worker 0 (host n0)`
+  std::map<std::pair<int, int>, std::string> tracks = {};  ///< by worker and track
+  std::vector<TimelineSpan> spans = {};                    ///< by begin; the outer before the inner one
+  double begin = 0;
+  double end = 0;
+};
+
+/// Reads what there is of a file that a job has not completed, too.
+/// @throws InvalidArgument when the file is none, Unavailable when it cannot be read.
+[[nodiscard]] TimelineFacts read_timeline(const std::string& file);
+
+/// How each worker spent the time, and the calls of each kind.
+[[nodiscard]] std::string to_text(const TimelineFacts& facts);
+[[nodiscard]] std::string to_json(const TimelineFacts& facts);
+
+/// A row for each track of each worker, in SVG.
+[[nodiscard]] std::string to_svg(const TimelineFacts& facts);
+
+}  // namespace cohort::info
