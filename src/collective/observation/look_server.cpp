@@ -28,6 +28,9 @@ using namespace std::chrono_literals;
 /// after the first ones.
 constexpr auto kTimeForOthers = 50ms;
 
+/// A process that can open nothing more tries again to take a client in after so long; the client waits.
+constexpr auto kToNextTry = 50ms;
+
 /// A client that takes nothing is given up.
 constexpr timeval kTimeToTake{.tv_sec = 1, .tv_usec = 0};
 
@@ -168,6 +171,8 @@ void LookServer::accept_clients() {
     clients_.emplace(question, std::move(client));
     options_.tell_all(note_of({.asker = options_.rank, .question = question, .from = options_.rank}));
   }
+  // The client stays in the listener's queue, which would end each wait at once.
+  if (errno == EMFILE || errno == ENFILE) std::this_thread::sleep_for(kToNextTry);
 }
 
 void LookServer::read_notes() {
