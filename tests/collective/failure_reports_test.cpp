@@ -50,10 +50,10 @@ class Reports {
     return reports_;
   }
   /// Of the only report.
-  [[nodiscard]] std::array<std::string, 5> lines() {
+  [[nodiscard]] std::vector<std::string> lines() {
     const std::vector<JobReport> reports = all();
     EXPECT_THAT(reports, SizeIs(1));
-    return reports.empty() ? std::array<std::string, 5>() : lines_of(reports.front());
+    return reports.empty() ? std::vector<std::string>(5) : lines_of(reports.front());
   }
 
  private:

@@ -112,6 +112,15 @@ TEST(Lines, TellWhoHasStoppedAndLeft) {
             "pid 1002");
 }
 
+TEST(Lines, TellWhoWasSlowBefore) {
+  JobReport report = report_of_128();
+  EXPECT_EQ(lines_of(report).size(), 5u);
+  report.slow = {"worker 3 (host n1) was last in 94 % of calls, by 5.1 ms on average"};
+  const auto lines = lines_of(report);
+  ASSERT_EQ(lines.size(), 6u);
+  EXPECT_EQ(lines[5], "slow before: worker 3 (host n1) was last in 94 % of calls, by 5.1 ms on average");
+}
+
 TEST(Lines, SayWhoIsSeenWhereMembersAreOnOtherNodes) {
   JobReport report = report_of_128();
   for (int rank = 64; rank < 128; ++rank) {
@@ -162,6 +171,7 @@ TEST(Json, GivesBackTheSameReport) {
   report.members[9].torn = 2;
   report.members[10].calls.front().failed = true;
   report.members[127] = {.rank = 127, .worker = 127, .host = "n1"};
+  report.slow = {"worker 3 was last"};
   const std::string json = to_json(report);
   const JobReport again = report_from_json(json, "report.json");
   EXPECT_EQ(to_json(again), json);

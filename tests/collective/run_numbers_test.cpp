@@ -184,6 +184,7 @@ TEST(GroupTally, IsRightAboutAFastLoopThatARecordReaderFollows) {
 struct Showing final : RecordObserver {
   void add(ObservedGroup shown) override { group = std::move(shown); }
   void remove(const void* /*id*/) noexcept override {}
+  [[nodiscard]] std::vector<std::string> slow_workers() const override { return {}; }
   [[nodiscard]] std::uint64_t waited() const {
     std::uint64_t sum = 0;
     for (const MemberRecord* record : group.records) sum += record->waited;

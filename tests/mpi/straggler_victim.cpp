@@ -3,11 +3,13 @@
 //
 // HOW: clean, busy (RANK computes for MS ms more in each step), input (it reads for that much more),
 // sometimes
-//      (it computes for that much more in a third of the steps), fast (nobody computes)
+//      (it computes for that much more in a third of the steps), fast (nobody computes), throws (as busy;
+//      it throws at the end)
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <random>
+#include <stdexcept>
 #include <string>
 
 #include <cohort/collective/communicator.h>
@@ -46,9 +48,13 @@ int main(int argc, char** argv) {
   });
   for ([[maybe_unused]] const int batch : batches) {
     if (how != "fast") compute(1ms);
-    if (how == "busy" && is_slow) compute(more);
+    if ((how == "busy" || how == "throws") && is_slow) compute(more);
     if (how == "sometimes" && random() % 3 == 0 && is_slow) compute(more);
     communicator->all_reduce(gradient, cohort::ReduceOp::kSum);
+  }
+  if (how == "throws") {
+    if (is_slow) throw std::runtime_error("has computed enough");
+    communicator->barrier();
   }
   return 0;
 }

@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
 # Runs straggler_victim under the launcher with COHORT_TIMELINE, and checks the file: it has each call of each
-# worker, spans of a track follow one another or nest, and the busy worker is seen to compute for longer. Then that
-# cohort-info says the same of it, draws it, and reads what there is of a file that ends within a line.
+# worker, spans of a track follow one another or nest, the busy worker is seen to compute for longer, and nobody ends a
+# call before all have begun it, but for the error that the file states; the last worker has a clock of its own, where
+# it is alone on its node and the system allows it. Then that cohort-info says the same of it, draws it, and
+# reads what there is of a file that ends within a line.
 #
 #   tests/mpi/timeline.sh RANKS NODES INFO LAUNCHER... PROGRAM
 set -euo pipefail
@@ -13,11 +15,21 @@ trap 'rm -rf "$work"' EXIT
 
 export COHORT_TIMELINE=$work/timeline.json COHORT_LOG_LEVEL=error
 if ((nodes > 1)); then export COHORT_WORKERS_PER_NODE=$(((ranks + nodes - 1) / nodes)); fi
+program=("${!#}")
+if ((nodes > 1 && nodes == ranks)) && unshare --time --monotonic 100000 --fork true 2>/dev/null; then
+  cat >"$work/with_other_clock" <<SCRIPT
+#!/bin/sh
+[ "\$OMPI_COMM_WORLD_RANK" != $((ranks - 1)) ] || exec unshare --time --monotonic 100000 --fork "\$@"
+exec "\$@"
+SCRIPT
+  chmod +x "$work/with_other_clock"
+  program=("$work/with_other_clock" "${program[@]}")
+fi
 timeout --signal=KILL 60 "${@:1:$#-1}" --mca btl_vader_backing_directory "$work" --mca orte_tmpdir_base "$work" \
-  "${!#}" busy 0 40 20 </dev/null
-python3 - "$COHORT_TIMELINE" "$ranks" <<'PYTHON'
+  "${program[@]}" busy 0 40 20 </dev/null
+python3 - "$COHORT_TIMELINE" "$ranks" "$nodes" <<'PYTHON'
 import collections, json, sys
-path, ranks = sys.argv[1], int(sys.argv[2])
+path, ranks, nodes = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 events = json.load(open(path))
 spans = [event for event in events if event["ph"] == "X"]
 calls = collections.Counter(span["pid"] for span in spans if span["name"] == "all_reduce")
@@ -32,6 +44,28 @@ for track, times in tracks.items():
             open_until.pop()
         assert not open_until or begin - duration <= open_until[-1] + 0.01, f"{name} at {begin} of {track} overlaps"
         open_until.append(begin - duration)
+# What the trace event format demands.
+for event in events:
+    assert isinstance(event["name"], str) and isinstance(event["args"], dict), event
+    assert isinstance(event["pid"], int) and isinstance(event["tid"], int), event
+    assert event["ph"] in ("X", "M"), event
+    if event["ph"] == "X":
+        assert event["ts"] >= 0 and event["dur"] >= 0, event
+    else:
+        kinds = {"process_name": "name", "thread_name": "name", "process_labels": "labels"}
+        assert isinstance(event["args"][kinds[event["name"]]], str), event
+errors = [event["args"]["clock_error_us"] for event in events if event["name"] == "process_labels"]
+assert errors or nodes == 1, "no clock error is stated"
+error = max(errors, default=0) + 0.01
+assert error < 1e6, errors
+begun, ended = {}, {}
+for span in spans:
+    if span["name"] == "all_reduce":
+        call = span["args"]["call"]
+        begun[call] = max(begun.get(call, 0), span["ts"])
+        ended[call] = min(ended.get(call, float("inf")), span["ts"] + span["dur"])
+for call in begun:
+    assert ended[call] >= begun[call] - error, (call, begun[call], ended[call], error)
 computed = collections.Counter()
 for span in spans:
     if span["name"] == "compute":
@@ -54,6 +88,8 @@ import xml.etree.ElementTree as xml
 events, summary, picture = json.load(open(sys.argv[1])), json.load(open(sys.argv[2])), xml.parse(sys.argv[3])
 ranks = int(sys.argv[4])
 assert summary["calls"]["all_reduce"]["calls"] == 40 * ranks, summary
+errors = [event["args"]["clock_error_us"] for event in events if event["name"] == "process_labels"]
+assert abs(summary["clock_error_seconds"] - max(errors, default=0) / 1e6) < 1e-9, summary
 computed = collections.Counter()
 for event in events:
     if event["name"] == "compute":

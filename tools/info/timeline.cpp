@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <fstream>
 #include <optional>
 #include <string_view>
@@ -56,6 +57,12 @@ class Reader {
       facts_.workers[worker] = event.at("args").at("name");
     } else if (name == "thread_name") {
       facts_.tracks[{worker, track}] = event.at("args").at("name");
+    } else if (name == "process_labels") {
+      const Json& error = event.at("args").at("clock_error_us");
+      if (error.is_null())
+        facts_.clocks_are_aligned = false;
+      else
+        facts_.clock_error = std::max(facts_.clock_error, error.get<double>());
     }
   }
 
@@ -148,8 +155,13 @@ TimelineFacts read_timeline(const std::string& file) {
 std::string to_text(const TimelineFacts& facts) {
   const Summary summary = summarise(facts);
   const double length = std::max(facts.end - facts.begin, 1e-3);
-  std::string text = fmt::format("{}: {} worker{}, {:.3g} s\n", facts.file, facts.workers.size(),
+  std::string text = fmt::format("{}: {} worker{}, {:.3g} s", facts.file, facts.workers.size(),
                                  facts.workers.size() == 1 ? "" : "s", length / 1e6);
+  if (!facts.clocks_are_aligned)
+    text += "; the clocks of different hosts are not aligned";
+  else if (facts.clock_error > 0)
+    text += fmt::format("; times of different hosts are right to {:.0f} us", std::ceil(facts.clock_error));
+  text += '\n';
   std::size_t width = 6;
   for (const auto& [worker, name] : facts.workers) width = std::max(width, name.size());
   text += fmt::format("{:<{}}", "worker", width);
@@ -197,10 +209,12 @@ std::string to_json(const TimelineFacts& facts) {
                    {"longest_seconds", times.longest / 1e6},
                    {"longest_of_worker", times.worker},
                    {"longest_after_seconds", times.at / 1e6}};
-  return Json{{"file", facts.file},
-              {"seconds", (facts.end - facts.begin) / 1e6},
-              {"workers", std::move(workers)},
-              {"calls", std::move(calls)}}
+  return Json{
+      {"file", facts.file},
+      {"seconds", (facts.end - facts.begin) / 1e6},
+      {"clock_error_seconds", facts.clocks_are_aligned ? Json(facts.clock_error / 1e6) : Json(nullptr)},
+      {"workers", std::move(workers)},
+      {"calls", std::move(calls)}}
       .dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 

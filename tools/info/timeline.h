@@ -25,6 +25,8 @@ struct TimelineFacts {
   std::vector<TimelineSpan> spans = {};                    ///< by begin; the outer before the inner one
   double begin = 0;
   double end = 0;
+  double clock_error = 0;          ///< how far the times of different hosts may be off, at most
+  bool clocks_are_aligned = true;  ///< false: nobody knows how far
 };
 
 /// Reads what there is of a file that a job has not completed, too.

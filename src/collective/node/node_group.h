@@ -71,6 +71,10 @@ class NodeGroup {
   /// `1.14.2`, which call #14 of communicator 1 split off for color 2.
   [[nodiscard]] const std::string& name() const noexcept { return name_; }
   [[nodiscard]] const ReportPlace& report_place() const noexcept { return report_place_; }
+  /// A line for each worker or link that made the others wait lately.
+  [[nodiscard]] std::vector<std::string> slow_workers() const {
+    return observer_ ? observer_->slow_workers() : std::vector<std::string>();
+  }
 
   /// All members of the communicator, by rank.
   [[nodiscard]] const std::vector<MemberInfo>& members() const noexcept { return members_; }

@@ -96,7 +96,8 @@ JobReport make_report(const NodeGroup& group, const Error& error) {
                    .error_code = std::string(to_string(error.code())),
                    .error = error.what(),
                    .error_call = error.origin().call,
-                   .error_member = error.origin().member};
+                   .error_member = error.origin().member,
+                   .slow = group.slow_workers()};
   for (int rank = 0; rank < static_cast<int>(group.members().size()); ++rank)
     report.members.push_back(member_of(group, rank, scale, error));
   return report;

@@ -24,7 +24,8 @@ class ArrivalReader {
 
   using Take = std::function<void(const ObservedCall& call)>;
 
-  /// The calls that have ended since, in their order. `now`: of the steady clock, when `scale` was made.
+  /// The calls that have ended since, in their order. `now`: the time, on the clock that theirs
+  /// are to be on, when `scale` was made.
   /// `take` gets each of them as each member saw it; may be null.
   [[nodiscard]] std::vector<CallArrivals> read(const StampScale& scale, std::int64_t now,
                                                const Take& take = {});

@@ -24,7 +24,7 @@ struct TimeAway {
 
 struct CallArrivals {
   std::uint64_t number = 0;    ///< of the collective, in its communicator
-  std::int64_t last_at = 0;    ///< when the last member came, in nanoseconds of the node's steady clock
+  std::int64_t last_at = 0;    ///< when the last member came, in nanoseconds of the chief's steady clock
   std::int64_t second_at = 0;  ///< when the last but one came; with a single member 0
   std::int32_t last = -1;      ///< the last member's worker
   std::int32_t members = 0;

@@ -47,18 +47,15 @@ constexpr std::size_t kCallsInNote = 40;
 constexpr std::size_t kCallsToldByAll = 4096;
 constexpr std::size_t kMostCallsTold = 64;
 
-/// A node's clock is taken to be as far from the chief's as the fastest of so many notes shows it.
-constexpr std::size_t kNotesForClock = 50;
-
-/// Somebody is named again when it has become this much slower.
-constexpr double kMuchSlower = 2;
+/// While the chief's clock is not known, nothing is read for so long at most.
+constexpr auto kTimeForClock = 1s;
+constexpr auto kTimeForClockAtEnd = 100ms;
 
 /// Of the records for one look, so that it shows members that are in step as such.
 constexpr int kMostReadings = 3;
 
 /// A note is about the calls that follow it, or about send queues.
 struct NoteHead {
-  std::int64_t now = 0;  ///< of the node's steady clock
   QueueLooks looks = {};
   std::int32_t worker = 0;
   std::int32_t node = 0;
@@ -69,9 +66,8 @@ struct NoteHead {
 };
 static_assert(sizeof(NoteHead) + kCallsInNote * sizeof(CallArrivals) <= PeerWatch::kLongestNote);
 
-std::int64_t steady_now() {
-  return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
-}
+/// Begins the notes that tell who is slow, a line each.
+constexpr std::string_view kSlowMark = "cohort: slow\n";
 
 /// Keeps so many calls at most; of the same calls all nodes keep the same ones.
 void thin_out(std::vector<CallArrivals>& calls, std::size_t most) {
@@ -104,8 +100,12 @@ std::pair<std::uint64_t, std::uint64_t> read_members(const ObservedGroup& group,
 
 }  // namespace
 
-JobObserver::JobObserver(JobObserverOptions options) : options_(std::move(options)) {
-  const WorkerInfo& self = options_.workers[static_cast<std::size_t>(options_.rank)];
+JobObserver::JobObserver(JobObserverOptions options)
+    : options_(std::move(options)), clock_(options_.rank, self().node == 0, options_.tell) {
+  if (options_.rank == 0 && options_.name_stragglers)
+    judge_ = std::make_unique<SlownessJudge>(
+        SlownessJudgeOptions{options_.workers, options_.say,
+                             [this](const std::vector<std::string>& lines) { tell_all_who_is_slow(lines); }});
   if (options_.numbers.wanted())
     numbers_ = std::make_unique<NumbersKeeper>(options_.numbers, options_.workers, options_.rank,
                                                [this](std::string note) { tell_chief(std::move(note)); });
@@ -117,12 +117,16 @@ JobObserver::JobObserver(JobObserverOptions options) : options_(std::move(option
                                                                        .tell = options_.tell,
                                                                        .tell_all = options_.tell_all});
   // The first of a node draws for all of it, whoever is the first member of a communicator.
-  if (options_.timeline.empty() || self.local_rank != 0) return;
+  if (options_.timeline.empty() || self().local_rank != 0) return;
   try {
     start_timeline();
   } catch (const Error& error) {
     logging::warning("{}", error.what());
   }
+}
+
+const WorkerInfo& JobObserver::self() const {
+  return options_.workers[static_cast<std::size_t>(options_.rank)];
 }
 
 bool JobObserver::is_on_one_node() const {
@@ -135,24 +139,19 @@ std::string JobObserver::part_of_timeline(int worker) const {
 
 void JobObserver::start_timeline() {
   timeline_ = std::make_unique<Timeline>(part_of_timeline(options_.rank));
-  const int node = options_.workers[static_cast<std::size_t>(options_.rank)].node;
   for (const WorkerInfo& worker : options_.workers) {
-    if (worker.node == node) timeline_->add_worker(worker);
+    if (worker.node == self().node) timeline_->add_worker(worker);
   }
 }
 
 /// Of the nodes whose files can be seen here.
 void JobObserver::merge_timelines() {
   std::vector<std::string> parts;
-  std::vector<std::int64_t> offsets;
   for (const WorkerInfo& worker : options_.workers) {
     const std::string part = part_of_timeline(worker.rank);
-    if (worker.local_rank != 0 || !std::filesystem::exists(part)) continue;
-    parts.push_back(part);
-    const auto known = clock_offsets_.find(worker.node);
-    offsets.push_back(known == clock_offsets_.end() ? 0 : std::ranges::min(known->second));
+    if (worker.local_rank == 0 && std::filesystem::exists(part)) parts.push_back(part);
   }
-  cohort::merge_timelines(parts, offsets, options_.timeline);
+  cohort::merge_timelines(parts, options_.timeline);
   for (const std::string& part : parts) std::filesystem::remove(part);
 }
 
@@ -173,9 +172,8 @@ void JobObserver::add(ObservedGroup group) {
   if (group.workers.size() < 2 && timeline_ == nullptr && numbers_ == nullptr) return;
   const std::lock_guard lock(watching_);
   if (stopping_) return;
-  const ArrivalSource source{group.communicator,
-                             options_.workers[static_cast<std::size_t>(options_.rank)].node,
-                             static_cast<int>(nodes.size()), group.shares_cores};
+  const ArrivalSource source{group.communicator, self().node, static_cast<int>(nodes.size()),
+                             group.shares_cores};
   GroupTally* const tally = numbers_ ? numbers_->begin(group) : nullptr;
   const void* const id = group.id;
   ArrivalReader reader(group);
@@ -213,6 +211,7 @@ void JobObserver::read_last_calls(Watched& watched) {
 }
 
 void JobObserver::stop() noexcept {
+  if (thread_.joinable()) clock_.wait_until_known(kTimeForClockAtEnd);
   {
     const std::lock_guard lock(watching_);
     if (std::exchange(stopping_, true)) return;
@@ -226,8 +225,10 @@ void JobObserver::stop() noexcept {
 }
 
 void JobObserver::run() {
+  clock_.ask_if_due();
   std::unique_lock lock(watching_);
   auto next_reading = Clock::now() + kToFirstReading;
+  const auto read_from = next_reading + kTimeForClock;  // without the chief's clock, if need be
   while (true) {
     const bool over_network =
         std::ranges::any_of(watched_, [](const auto& entry) { return entry.second.source.nodes > 1; });
@@ -236,6 +237,9 @@ void JobObserver::run() {
     const auto now = Clock::now();
     if (over_network && now >= next_look_) look_at_queues();
     if (now < next_reading) continue;
+    clock_.ask_if_due();
+    next_reading = now + kToFirstReading;
+    if (!clock_.offset() && now < read_from) continue;
     next_reading = now + kBetweenReadings;
     read_all();
     if (!numbers_) continue;
@@ -268,14 +272,17 @@ void JobObserver::look_at_queues() {
 void JobObserver::tell_looks() {
   if (looks_.looks == 0) return;
   const QueueLooks looks = std::exchange(looks_, {});
-  if (options_.rank == 0) return judge(0, looks);
-  NoteHead head{.now = steady_now(), .looks = looks, .worker = options_.rank};
+  if (!options_.name_stragglers) return;
+  if (judge_) return judge_->add(0, looks);
+  const NoteHead head{.looks = looks, .worker = options_.rank};
   tell_chief({reinterpret_cast<const char*>(&head), sizeof head});
 }
 
 void JobObserver::read(Watched& watched) {
   const StampScale scale = StampScale::at_this_moment();
-  const std::int64_t now = steady_now();
+  const ClockOffset clock = clock_.offset().value_or(ClockOffset{.error = -1});
+  const std::int64_t now = ChiefClock::now() + clock.offset;
+  if (timeline_ != nullptr) timeline_->note_clock_error(clock.error);
   ArrivalReader::Take take;
   if (timeline_ != nullptr || watched.tally != nullptr) {
     take = [&](const ObservedCall& call) {
@@ -286,21 +293,20 @@ void JobObserver::read(Watched& watched) {
   std::vector<CallArrivals> calls = watched.reader.read(scale, now, take);
   const std::vector<ObservedMessage> messages = watched.reader.take_messages();
   if (watched.tally != nullptr) watched.tally->end_reading(messages, scale.seconds_per_tick);
-  if (calls.empty()) return;
+  if (calls.empty() || !options_.name_stragglers) return;
   if (watched.source.nodes > 1) {
     const std::size_t share = kCallsToldByAll / static_cast<std::size_t>(watched.source.nodes);
     thin_out(calls, std::clamp<std::size_t>(share, 4, kMostCallsTold));
   }
-  if (options_.rank == 0) return judge(watched.source, calls, 0);
-  tell(watched.source, calls, now);
+  if (judge_) return judge_->add(watched.source, calls);
+  tell(watched.source, calls);
 }
 
-void JobObserver::tell(const ArrivalSource& source, std::span<const CallArrivals> calls, std::int64_t now) {
+void JobObserver::tell(const ArrivalSource& source, std::span<const CallArrivals> calls) {
   while (!calls.empty()) {
     const auto some = calls.first(std::min(calls.size(), kCallsInNote));
     calls = calls.subspan(some.size());
-    NoteHead head{.now = now,
-                  .worker = options_.rank,
+    NoteHead head{.worker = options_.rank,
                   .node = source.node,
                   .nodes = source.nodes,
                   .shares_cores = source.shares_cores ? 1 : 0,
@@ -314,8 +320,8 @@ void JobObserver::tell(const ArrivalSource& source, std::span<const CallArrivals
 }
 
 void JobObserver::hear(std::string_view note) {
-  if (looks_from_outside_->hear(note) || options_.rank != 0) return;
-  if (numbers_ && numbers_->hear(note)) return;
+  if (clock_.hear(note) || looks_from_outside_->hear(note) || hear_who_is_slow(note)) return;
+  if (options_.rank != 0 || (numbers_ && numbers_->hear(note)) || !judge_) return;
   NoteHead head;
   if (note.size() < sizeof head) return;
   std::memcpy(&head, note.data(), sizeof head);
@@ -324,56 +330,35 @@ void JobObserver::hear(std::string_view note) {
   if (head.calls < 0 || note.size() != static_cast<std::size_t>(head.calls) * sizeof(CallArrivals)) return;
   std::vector<CallArrivals> calls(static_cast<std::size_t>(head.calls));
   std::memcpy(calls.data(), note.data(), note.size());
-  std::int64_t offset = 0;
-  {
-    const std::lock_guard lock(judging_);
-    std::deque<std::int64_t>& offsets = clock_offsets_[head.node];
-    offsets.push_back(steady_now() - head.now);
-    if (offsets.size() > kNotesForClock) offsets.pop_front();
-    offset = std::ranges::min(offsets);
-  }
-  if (head.looks.looks > 0) judge(head.worker, head.looks);
-  judge({head.communicator.data(), head.node, head.nodes, head.shares_cores != 0}, calls, offset);
+  if (head.looks.looks > 0) judge_->add(head.worker, head.looks);
+  judge_->add({head.communicator.data(), head.node, head.nodes, head.shares_cores != 0}, calls);
 }
 
-void JobObserver::judge(const ArrivalSource& source, std::span<const CallArrivals> calls,
-                        std::int64_t clock_offset) {
-  const std::lock_guard lock(judging_);
-  for (CallArrivals call : calls) {
-    call.last_at += clock_offset;
-    call.second_at += clock_offset;
-    if (judge_.add(source, call)) link_judge_.judge_looks(judge_.one_was_late());
-  }
-  say_who_is_late();
-  say_whose_link_is_slow();
+void JobObserver::tell_all_who_is_slow(const std::vector<std::string>& lines) const {
+  std::string note(kSlowMark);
+  for (const std::string& line : lines) note += line + '\n';
+  if (note.size() <= PeerWatch::kLongestNote) options_.tell_all(std::move(note));
 }
 
-void JobObserver::judge(int worker, const QueueLooks& looks) {
-  const std::lock_guard lock(judging_);
-  link_judge_.add(worker, looks);
+bool JobObserver::hear_who_is_slow(std::string_view note) {
+  if (!note.starts_with(kSlowMark)) return false;
+  note.remove_prefix(kSlowMark.size());
+  std::vector<std::string> lines;
+  for (std::size_t end = 0; (end = note.find('\n')) != std::string_view::npos; note.remove_prefix(end + 1))
+    lines.emplace_back(note.substr(0, end));
+  const std::lock_guard lock(slow_mutex_);
+  slow_ = std::move(lines);
+  return true;
 }
 
-void JobObserver::say_who_is_late() {
-  const std::optional<Straggler>& present = judge_.present();
-  if (!present || !options_.name_stragglers) return;
-  const bool is_news = !said_ || said_->worker != present->worker || said_->cause != present->cause ||
-                       present->mean_lateness > kMuchSlower * said_->mean_lateness;
-  if (!is_news) return;
-  said_ = present;
-  options_.say(present->cause, fmt::format("{} {}", name_of(present->worker), to_string(*present)));
-}
-
-void JobObserver::say_whose_link_is_slow() {
-  const std::optional<SlowLink>& link = link_judge_.present();
-  if (!link || !options_.name_stragglers || std::exchange(said_link_of_, link->worker) == link->worker)
-    return;
-  options_.say(LateFrom::kMovingData, fmt::format("{} {}", name_of(link->worker), to_string(*link)));
+std::vector<std::string> JobObserver::slow_workers() const {
+  if (judge_) return judge_->slow_at_present();
+  const std::lock_guard lock(slow_mutex_);
+  return slow_;
 }
 
 JobReport JobObserver::report_on(const ObservedGroup& group) const {
-  JobReport report{.communicator = group.communicator,
-                   .host = options_.workers[static_cast<std::size_t>(options_.rank)].host,
-                   .worker = options_.rank};
+  JobReport report{.communicator = group.communicator, .host = self().host, .worker = options_.rank};
   for (const int worker : group.workers)
     report.members.push_back({.rank = static_cast<int>(report.members.size()),
                               .worker = worker,
@@ -392,7 +377,7 @@ JobLook JobObserver::look() {
                .seconds = std::chrono::duration<double>(Clock::now() - begin_).count(),
                .restarts = options_.restarts,
                .nodes = std::ranges::max(options_.workers, {}, &WorkerInfo::node).node + 1,
-               .slow = slow_at_present()};
+               .slow = judge_ ? judge_->slow_at_present() : std::vector<std::string>{}};
   std::map<int, ProcessIdentity> processes;
   const std::lock_guard lock(watching_);
   for (const auto& [id, watched] : watched_) {
@@ -422,7 +407,6 @@ void JobObserver::conclude() {
   fall_silent();
   if (options_.rank != 0) return;
   if (numbers_) numbers_->conclude();
-  const std::lock_guard lock(judging_);
   if (timeline_ && !is_on_one_node()) {
     try {
       merge_timelines();
@@ -430,34 +414,7 @@ void JobObserver::conclude() {
       logging::warning("the timelines of the nodes are not made one: {}", error.what());
     }
   }
-  if (!options_.name_stragglers) return;
-  const std::optional<Straggler> straggler = judge_.of_all_calls();
-  const bool one_was_late = straggler && straggler->cause != LateFrom::kWaitingForCore;
-  const std::optional<SlowLink> link = one_was_late ? std::nullopt : link_judge_.of_all_looks();
-  if (link)
-    options_.say(LateFrom::kMovingData,
-                 fmt::format("in the whole run, {} {}", name_of(link->worker), to_string(*link)));
-  if (!straggler) return;
-  options_.say(
-      straggler->cause,
-      fmt::format("in the whole run, {} {}; the others waited {:.0f} % of the time for it",
-                  name_of(straggler->worker), to_string(*straggler), 100 * straggler->share_of_time));
-}
-
-std::vector<std::string> JobObserver::slow_at_present() {
-  std::vector<std::string> slow;
-  const std::lock_guard lock(judging_);
-  if (const auto& straggler = judge_.present())
-    slow.push_back(fmt::format("{} {}", name_of(straggler->worker), to_string(*straggler)));
-  if (const auto& link = link_judge_.present())
-    slow.push_back(fmt::format("{} {}", name_of(link->worker), to_string(*link)));
-  return slow;
-}
-
-std::string JobObserver::name_of(int worker) const {
-  const auto index = static_cast<std::size_t>(worker);
-  return index < options_.workers.size() ? describe(options_.workers[index])
-                                         : fmt::format("worker {}", worker);
+  if (judge_) judge_->conclude();
 }
 
 }  // namespace cohort

@@ -7,12 +7,10 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -22,12 +20,12 @@
 #include <cohort/cluster/worker.h>
 
 #include "arrival_reader.h"
+#include "chief_clock.h"
 #include "collective/record/record_observer.h"
-#include "link_judge.h"
 #include "look_server.h"
 #include "numbers_keeper.h"
 #include "send_queues.h"
-#include "straggler_judge.h"
+#include "slowness_judge.h"
 #include "timeline.h"
 
 namespace cohort {
@@ -54,6 +52,7 @@ class JobObserver final : public RecordObserver {
 
   void add(ObservedGroup group) override;
   void remove(const void* id) noexcept override;
+  [[nodiscard]] std::vector<std::string> slow_workers() const override;
 
   /// What the process of another worker has told.
   void hear(std::string_view note);
@@ -78,6 +77,8 @@ class JobObserver final : public RecordObserver {
   };
 
   void tell_chief(std::string note) const { options_.tell(0, std::move(note)); }
+  void tell_all_who_is_slow(const std::vector<std::string>& lines) const;
+  bool hear_who_is_slow(std::string_view note);
   [[nodiscard]] JobLook look();
   [[nodiscard]] JobReport report_on(const ObservedGroup& group) const;
   [[nodiscard]] bool reads() const noexcept;
@@ -86,19 +87,14 @@ class JobObserver final : public RecordObserver {
   [[nodiscard]] std::string part_of_timeline(int worker) const;
   void start_timeline();
   void merge_timelines();
+  [[nodiscard]] const WorkerInfo& self() const;
   [[nodiscard]] bool is_on_one_node() const;
   void read_all();
   void read(Watched& watched);
   void read_last_calls(Watched& watched);
   void look_at_queues();
   void tell_looks();
-  void tell(const ArrivalSource& source, std::span<const CallArrivals> calls, std::int64_t now);
-  void judge(const ArrivalSource& source, std::span<const CallArrivals> calls, std::int64_t clock_offset);
-  void judge(int worker, const QueueLooks& looks);
-  void say_who_is_late();
-  void say_whose_link_is_slow();
-  [[nodiscard]] std::vector<std::string> slow_at_present();
-  [[nodiscard]] std::string name_of(int worker) const;
+  void tell(const ArrivalSource& source, std::span<const CallArrivals> calls);
 
   const JobObserverOptions options_;
   const Clock::time_point begin_ = Clock::now();
@@ -114,12 +110,11 @@ class JobObserver final : public RecordObserver {
   QueueLooks looks_;    ///< since the chief was told
   std::thread thread_;  ///< from the first group on
 
-  std::mutex judging_;
-  StragglerJudge judge_;
-  std::map<int, std::deque<std::int64_t>> clock_offsets_;  ///< of nodes, as their latest notes show them
-  std::optional<Straggler> said_;
-  LinkJudge link_judge_;
-  int said_link_of_ = -1;
+  ChiefClock clock_;
+  std::unique_ptr<SlownessJudge> judge_;  ///< on the chief, if stragglers are to be named
+
+  mutable std::mutex slow_mutex_;
+  std::vector<std::string> slow_;  ///< as the chief has told
 
   std::unique_ptr<LookServer> looks_from_outside_;
 };

@@ -8,7 +8,7 @@
 
 namespace cohort {
 
-/// Times are in nanoseconds of the node's steady clock.
+/// Times are in nanoseconds of the chief's steady clock.
 struct ObservedCall {
   int worker = -1;
   std::uint64_t number = 0;

@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <cohort/cluster/worker.h>
 
@@ -26,6 +27,10 @@ class Timeline {
 
   void add(std::string_view communicator, const ObservedCall& call);
 
+  /// The times that follow are right to so many nanoseconds, among the workers of all nodes; negative: nobody
+  /// knows. The file says the worst of them.
+  void note_clock_error(std::int64_t error) noexcept;
+
   /// Completes the file. What could not be written is a warning.
   void finish() noexcept;
 
@@ -39,17 +44,19 @@ class Timeline {
   void write(std::string_view event);
   [[nodiscard]] int track_of(std::string_view communicator, const ObservedCall& call);
 
+  void write_clock_error();
+
   std::string path_;
   std::unique_ptr<std::FILE, Close> file_;
   bool is_empty_ = true;
+  std::vector<int> workers_;
+  std::int64_t clock_error_ = 0;
   std::map<std::string, int, std::less<>> tracks_;    ///< by communicator, the same for all workers
   std::map<std::pair<int, int>, std::int64_t> ends_;  ///< of what the tracks of workers have so far
 };
 
-/// Makes one file of those of several nodes, whose times `offsets` (nanoseconds, by part) brings to one
-/// clock.
+/// Makes one file of those of several nodes.
 /// @throws Unavailable, InvalidArgument for what is no timeline.
-void merge_timelines(std::span<const std::string> parts, std::span<const std::int64_t> offsets,
-                     const std::string& path);
+void merge_timelines(std::span<const std::string> parts, const std::string& path);
 
 }  // namespace cohort

@@ -26,6 +26,8 @@ class RecordObserver {
   virtual void add(ObservedGroup group) = 0;
   /// When it returns, nobody reads the group's records any more.
   virtual void remove(const void* id) noexcept = 0;
+  /// A line for each worker or link that makes the others wait at present, as far as this process was told.
+  [[nodiscard]] virtual std::vector<std::string> slow_workers() const = 0;
 };
 
 }  // namespace cohort

@@ -120,6 +120,7 @@ JobReport to_report(const Json& document) {
                    .error_call = error.at("call"),
                    .error_member = error.at("member")};
   for (const Json& member : document.at("members")) report.members.push_back(to_member(member));
+  for (const Json& line : document.value("slow", Json::array())) report.slow.push_back(line);
   return report;
 }
 
@@ -139,6 +140,7 @@ std::string to_json(const JobReport& report) {
                         {"call", report.error_call},
                         {"member", report.error_member}}},
                       {"lines", lines_of(report)},
+                      {"slow", report.slow},
                       {"members", std::move(members)}};
   return document.dump(1, ' ', false, Json::error_handler_t::replace) + '\n';
 }

@@ -230,10 +230,13 @@ std::string in_seconds(double seconds) {
                                        : fmt::format("{:.3g} s", seconds);
 }
 
-std::array<std::string, 5> lines_of(const JobReport& report) {
+std::vector<std::string> lines_of(const JobReport& report) {
   const Members readable = members_that(report, [](const auto& member) { return member.is_readable; });
-  return {line_of_error(report), line_of_finished(report, readable), line_of_open_calls(readable),
-          line_of_missing(report, readable), line_of_dead(report)};
+  std::vector<std::string> lines{line_of_error(report), line_of_finished(report, readable),
+                                 line_of_open_calls(readable), line_of_missing(report, readable),
+                                 line_of_dead(report)};
+  for (const std::string& line : report.slow) lines.push_back("slow before: " + line);
+  return lines;
 }
 
 }  // namespace cohort

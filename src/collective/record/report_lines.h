@@ -1,7 +1,6 @@
-// A report in words: five lines that fit a screen however many members there are.
+// A report in words: a few lines that fit a screen however many members there are.
 #pragma once
 
-#include <array>
 #include <span>
 #include <string>
 #include <vector>
@@ -21,7 +20,8 @@ namespace cohort {
 [[nodiscard]] std::string in_seconds(double seconds);
 
 /// What has failed; which call all members had finished last; who is in which call since when; who has not
-/// arrived; who has died, stopped or left. Members in the same state share an entry.
-[[nodiscard]] std::array<std::string, 5> lines_of(const JobReport& report);
+/// arrived; who has died, stopped or left. Members in the same state share an entry. Then, if there was one,
+/// who made the others wait before.
+[[nodiscard]] std::vector<std::string> lines_of(const JobReport& report);
 
 }  // namespace cohort

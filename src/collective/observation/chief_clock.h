@@ -1,0 +1,61 @@
+// How far the steady clock of this node is from that of the chief's: asked of the chief again and again,
+// since clocks drift apart. The time of a question and its answer bounds the error. Any thread may call.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace cohort {
+
+/// In nanoseconds. To be added to a time of this node, for that of the chief's clock.
+struct ClockOffset {
+  std::int64_t offset = 0;
+  std::int64_t error = 0;  ///< at most, either way
+};
+
+class ChiefClock {
+ public:
+  using Tell = std::function<void(int worker, std::string note)>;
+
+  /// `is_same`: this worker is on the chief's host, and nobody needs to be asked.
+  ChiefClock(int rank, bool is_same, Tell tell);
+
+  /// Asks the chief, if it is time to. Its answer comes by `hear`.
+  void ask_if_due();
+
+  /// What another worker has told; false: the note is none of these. The chief answers it.
+  bool hear(std::string_view note);
+
+  /// Nothing before the first answer.
+  [[nodiscard]] std::optional<ClockOffset> offset() const;
+
+  /// Waits for the first answer, for so long; the chief may be gone.
+  void wait_until_known(std::chrono::milliseconds timeout);
+
+  [[nodiscard]] static std::int64_t now();
+
+ private:
+  struct Answer {
+    std::int64_t heard = 0;  ///< when, on this clock
+    std::int64_t offset = 0;
+    std::int64_t error = 0;  ///< at that moment
+  };
+
+  const int rank_;
+  const bool is_same_;
+  const Tell tell_;
+
+  mutable std::mutex mutex_;
+  std::condition_variable first_answer_;
+  std::int64_t next_question_ = 0;
+  std::deque<Answer> answers_;
+};
+
+}  // namespace cohort
