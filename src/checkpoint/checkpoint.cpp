@@ -9,6 +9,7 @@
 #include <fmt/ranges.h>
 
 #include <cohort/base/error.h>
+#include <cohort/base/timeline_span.h>
 
 #include "checkpoint/format/folder.h"
 #include "checkpoint/format/piece_reader.h"
@@ -148,6 +149,7 @@ std::string Checkpoint::save_async(const std::string& folder, std::int64_t step)
 
 std::string Checkpoint::save(const std::string& folder, std::int64_t step, const checkpoint::WriterLock* lock,
                              const std::map<std::string, double>& metrics) {
+  const TimelineSpan span("save checkpoint");
   const Workers workers = begin_save("save", folder, step);
   checkpoint::CheckpointWriter(workers, values_, folder, step, lock, metrics).write(workers);
   return checkpoint::checkpoint_path(folder, step);
@@ -156,6 +158,7 @@ std::string Checkpoint::save(const std::string& folder, std::int64_t step, const
 std::string Checkpoint::save_async(const std::string& folder, std::int64_t step,
                                    const checkpoint::WriterLock* lock,
                                    const std::map<std::string, double>& metrics) {
+  const TimelineSpan span("begin to save checkpoint");
   const Workers workers = begin_save("save_async", folder, step);
   if (background_ == nullptr) background_ = std::make_unique<checkpoint::BackgroundSave>();
   background_->start(
@@ -178,6 +181,7 @@ void Checkpoint::wait() {
 RestoreStatus Checkpoint::restore(const std::string& path) {
   strategy_.extended().require_cross_replica("restore");
   wait();
+  const TimelineSpan span("restore checkpoint");
   const Workers workers(strategy_.extended(), "restores checkpoint", path, options_.timeout_seconds);
   std::shared_ptr<Restored> restored;
   std::vector<std::pair<const NamedValue*, Tensor>> contents;

@@ -11,6 +11,7 @@
 #include <cohort/base/config.h>
 #include <cohort/base/error.h>
 #include <cohort/base/log.h>
+#include <cohort/base/timeline_span.h>
 #include <cohort/checkpoint/checkpoint_folder.h>
 
 #include "base/host_name.h"
@@ -179,6 +180,7 @@ bool CheckpointManager::snapshot_if_due(std::int64_t step) {
   checkpoint_.strategy_.extended().require_cross_replica("snapshot_if_due");
   const checkpoint::Workers workers(checkpoint_.strategy_.extended(), "takes a snapshot for", folder_,
                                     checkpoint_.options_.timeout_seconds);
+  const TimelineSpan span("take snapshot");
   memory_->save(workers, checkpoint_.values_, step);
   return true;
 }

@@ -4,6 +4,8 @@
 #include <chrono>
 #include <utility>
 
+#include <cohort/base/timeline_span.h>
+
 #include "coordinator/protocol.h"
 #include "remote/introduction.h"
 #include "rpc/failure.h"
@@ -167,6 +169,7 @@ std::vector<std::byte> WorkerPart::execute(const Work& call) {
   return variables_->client().execute(
       call.number, forget,
       [&] {
+        const TimelineSpan span(called.short_name());
         Encoder result;
         called.run(decoder, *this, result);
         return result.take();

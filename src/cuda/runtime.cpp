@@ -18,6 +18,7 @@
 #include "calls.h"
 #include "capture.h"
 #include "kernels.h"
+#include "nvtx.h"
 #include "peer_memory.h"
 #include "staging_ring.h"
 
@@ -260,6 +261,9 @@ extern "C" cohort::DeviceRuntime* cohort_device_runtime() noexcept;
 cohort::DeviceRuntime* cohort_device_runtime() noexcept {
   // Not destroyed: static tensors may end after static objects.
   alignas(cohort::cuda::Runtime) static std::array<std::byte, sizeof(cohort::cuda::Runtime)> memory;
-  static auto* const runtime = new (memory.data()) cohort::cuda::Runtime;
+  static auto* const runtime = [] {
+    cohort::cuda::pass_spans_to_nvtx();
+    return new (memory.data()) cohort::cuda::Runtime;
+  }();
   return runtime;
 }

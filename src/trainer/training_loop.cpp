@@ -4,6 +4,7 @@
 #include <utility>
 
 #include <cohort/base/log.h>
+#include <cohort/base/timeline_span.h>
 
 #include "trainer/fit_checks.h"
 #include "trainer/training_checkpoints.h"
@@ -211,6 +212,7 @@ Logs TrainingLoop::test(AnyBatches& data, std::optional<std::int64_t> steps) {
 
 Logs TrainingLoop::evaluate(AnyBatches& data, const EvaluateOptions& options) {
   const Call call(*this, "evaluate");
+  const TimelineSpan span("evaluate");
   require_steps("evaluate", options.steps, data.cardinality());
   const auto scope = strategy_.scope();
   params_ = {.epochs = 1, .steps = steps_of(options.steps, data.cardinality())};

@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include "../strategy/strategies.h"
+#include "base/timeline_spans.h"
 #include "checkpoint/format/file.h"
 #include "disk.h"
 #include "largest_file.h"
@@ -47,6 +48,18 @@ Variable on_read(VariableAggregation aggregation) {
   return Variable({.initial_value = Tensor::from({0.0F, 0.0F}),
                    .synchronization = VariableSynchronization::kOnRead,
                    .aggregation = aggregation});
+}
+
+TEST_F(CheckpointTest, IsASpanOfTheTimeline) {
+  int value = 1;
+  const auto add = [&](Checkpoint& checkpoint) { checkpoint.add("value", value); };
+  TimelineSpans& spans = TimelineSpans::of_this_process();
+  spans.keep(true);
+  restore(saved(add), add);
+  std::vector<std::string> names;
+  for (const FinishedSpan& span : spans.take(100)) names.push_back(span.name);
+  spans.keep(false);
+  EXPECT_THAT(names, ElementsAre("save checkpoint", "restore checkpoint"));
 }
 
 TEST_F(CheckpointTest, HasTheProgramsOwnState) {

@@ -113,6 +113,52 @@ TEST_F(TimelineTest, ShowsCallsThatWereStartedTogetherOneAfterTheOther) {
   EXPECT_EQ(queued, 400);
 }
 
+TEST_F(TimelineTest, ShowsSpansOfTheProgramOnATrackForEachThread) {
+  const std::vector<WorkerSpan> spans{{1, {"save \"a\"", 0, 1'000'000, 3'000'000}},
+                                      {1, {"caf\xc3", 2, 1'500'000, 2'000'000}}};
+  Timeline timeline(path("a"));
+  for (const std::string& note : to_notes(spans)) {
+    const auto told = spans_of_note(note);
+    ASSERT_TRUE(told.has_value());
+    for (const WorkerSpan& span : *told) timeline.add(span);
+  }
+  timeline.finish();
+  const json events = read(path("a"));
+  const json* const first = find(events, "save \"a\"");
+  ASSERT_NE(first, nullptr);
+  EXPECT_EQ((*first)["cat"], "span");
+  EXPECT_EQ((*first)["pid"], 1);
+  EXPECT_EQ((*first)["ts"], 1000);
+  EXPECT_EQ((*first)["dur"], 2000);
+  std::map<std::string, int> tracks;
+  for (const json& event : events)
+    if (event["ph"] == "M") tracks[event["args"]["name"]] = event["tid"];
+  EXPECT_EQ(tracks.at("spans"), (*first)["tid"]);
+  EXPECT_NE(tracks.at("spans, thread 2"), (*first)["tid"]);
+}
+
+TEST(SpanNotes, HoldAsManySpansAsNeeded) {
+  std::vector<WorkerSpan> spans;
+  for (int i = 0; i < 200; ++i) spans.push_back({3, {std::to_string(i), i, i, 2 * i}});
+  std::vector<WorkerSpan> told;
+  for (const std::string& note : to_notes(spans)) {
+    EXPECT_LE(note.size(), 4096u);
+    const auto some = spans_of_note(note).value();
+    told.insert(told.end(), some.begin(), some.end());
+  }
+  ASSERT_EQ(told.size(), spans.size());
+  for (int i = 0; i < 200; ++i) {
+    const WorkerSpan& span = told[static_cast<std::size_t>(i)];
+    EXPECT_EQ(span.worker, 3);
+    EXPECT_EQ(span.span.name, std::to_string(i));
+    EXPECT_EQ(span.span.thread, i);
+    EXPECT_EQ(span.span.end, 2 * i);
+  }
+  EXPECT_TRUE(to_notes({}).empty());
+  EXPECT_FALSE(spans_of_note("cohort: slow\n").has_value());
+  EXPECT_TRUE(spans_of_note("cohort: span\ncut").value().empty());
+}
+
 TEST_F(TimelineTest, IsCompleteWithoutAnyCall) {
   Timeline(path("a")).finish();
   EXPECT_TRUE(read(path("a")).empty());

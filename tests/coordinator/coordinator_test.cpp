@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/timeline_spans.h"
 #include "counters.h"
 #include "task_processes.h"
 
@@ -31,6 +32,37 @@ void wait_for(const Variable& gate) {
   while (value(gate) == 0) continue;
 }
 int fail(int n) { throw InvalidArgument("closure failed: {}", n); }
+
+template <class T>
+T tripled(T n) {
+  return 3 * n;
+}
+int keep_spans(bool wanted) {
+  TimelineSpans::of_this_process().keep(wanted);
+  return 0;
+}
+std::string names_of_spans(int most) {
+  std::string names;
+  for (const FinishedSpan& span : TimelineSpans::of_this_process().take(static_cast<std::size_t>(most)))
+    names += span.name + ';';
+  return names;
+}
+
+TEST(Coordinator, ShowsFunctionsAsSpansOfTheTimeline) {
+  TaskProcesses tasks(1, 1);
+  const ParameterServerStrategy strategy(tasks.chief());
+  const ClusterCoordinator coordinator(strategy);
+  coordinator.schedule<keep_spans>(true);
+  coordinator.join();
+  coordinator.schedule<doubled>(21);
+  coordinator.schedule<tripled<int>>(21);
+  coordinator.schedule<[](int n) { return n; }>(21);
+  coordinator.join();
+  const std::string names = coordinator.schedule<names_of_spans>(100).get();
+  EXPECT_THAT(names, testing::MatchesRegex(".*doubled;.*tripled.*;lambda;"));
+  EXPECT_THAT(names, testing::Not(testing::HasSubstr("RegisteredFunction")));
+  coordinator.join();
+}
 
 TEST(Coordinator, RunsAFunctionOnAWorker) {
   TaskProcesses tasks(1, 1);

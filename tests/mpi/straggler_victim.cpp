@@ -12,6 +12,7 @@
 #include <stdexcept>
 #include <string>
 
+#include <cohort/base/timeline_span.h>
 #include <cohort/collective/communicator.h>
 #include <cohort/input/dataset.h>
 #include <cohort/mpi/session.h>
@@ -47,6 +48,7 @@ int main(int argc, char** argv) {
     };
   });
   for ([[maybe_unused]] const int batch : batches) {
+    const cohort::TimelineSpan span("step");
     if (how != "fast") compute(1ms);
     if ((how == "busy" || how == "throws") && is_slow) compute(more);
     if (how == "sometimes" && random() % 3 == 0 && is_slow) compute(more);

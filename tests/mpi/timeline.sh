@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs straggler_victim under the launcher with COHORT_TIMELINE, and checks the file: it has each call of each
-# worker, spans of a track follow one another or nest, the busy worker is seen to compute for longer, and nobody ends a
+# Runs straggler_victim under the launcher with COHORT_TIMELINE, and checks the file: it has each call and
+# each span of each worker, spans of a track follow one another or nest, the busy worker is seen to compute for longer, and nobody ends a
 # call before all have begun it, but for the error that the file states; the last worker has a clock of its own, where
 # it is alone on its node and the system allows it. Then that cohort-info says the same of it, draws it, and
 # reads what there is of a file that ends within a line.
@@ -34,6 +34,8 @@ events = json.load(open(path))
 spans = [event for event in events if event["ph"] == "X"]
 calls = collections.Counter(span["pid"] for span in spans if span["name"] == "all_reduce")
 assert calls == {rank: 40 for rank in range(ranks)}, calls
+steps = collections.Counter(span["pid"] for span in spans if span["name"] == "step" and span["cat"] == "span")
+assert steps == {rank: 40 for rank in range(ranks)}, steps
 tracks = collections.defaultdict(list)
 for span in spans:
     tracks[span["pid"], span["tid"]].append((span["ts"], -span["dur"], span["name"]))
@@ -88,6 +90,7 @@ import xml.etree.ElementTree as xml
 events, summary, picture = json.load(open(sys.argv[1])), json.load(open(sys.argv[2])), xml.parse(sys.argv[3])
 ranks = int(sys.argv[4])
 assert summary["calls"]["all_reduce"]["calls"] == 40 * ranks, summary
+assert "step" not in summary["calls"] and summary["spans"]["step"]["spans"] == 40 * ranks, summary
 errors = [event["args"]["clock_error_us"] for event in events if event["name"] == "process_labels"]
 assert abs(summary["clock_error_seconds"] - max(errors, default=0) / 1e6) < 1e-9, summary
 computed = collections.Counter()
@@ -99,6 +102,7 @@ for worker in summary["workers"]:
 svg = "{http://www.w3.org/2000/svg}"
 titles = collections.Counter(title.text.split(",")[0] for title in picture.iter(svg + "title"))
 assert titles["all_reduce"] and titles["compute"], titles
+assert titles["step"], titles
 texts = {text.text for text in picture.iter(svg + "text")}
 assert sum(text.startswith("worker ") for text in texts) == ranks, texts
 PYTHON

@@ -52,7 +52,8 @@ class Reader {
     const int track = event.at("tid");
     const std::string& name = event.at("name").get_ref<const std::string&>();
     if (kind == "X") {
-      facts_.spans.push_back({worker, track, index_of(name), event.at("ts"), event.at("dur")});
+      const bool is_programs = event.value("cat", "") == "span";
+      facts_.spans.push_back({worker, track, is_programs, index_of(name), event.at("ts"), event.at("dur")});
     } else if (name == "process_name") {
       facts_.workers[worker] = event.at("args").at("name");
     } else if (name == "thread_name") {
@@ -68,10 +69,10 @@ class Reader {
 
   [[nodiscard]] TimelineFacts finish() {
     std::ranges::sort(facts_.spans, {},
-                      [](const TimelineSpan& span) { return std::tuple(span.begin, -span.duration); });
+                      [](const DrawnSpan& span) { return std::tuple(span.begin, -span.duration); });
     if (!facts_.spans.empty()) {
       facts_.begin = facts_.spans.front().begin;
-      const auto end_of = [](const TimelineSpan& span) { return span.begin + span.duration; };
+      const auto end_of = [](const DrawnSpan& span) { return span.begin + span.duration; };
       facts_.end = end_of(std::ranges::max(facts_.spans, {}, end_of));
     }
     return std::move(facts_);
@@ -88,8 +89,9 @@ class Reader {
   std::map<std::string, int> names_;
 };
 
-struct CallTimes {
-  std::uint64_t calls = 0;
+/// Of calls of a kind, or spans of a name.
+struct Times {
+  std::uint64_t count = 0;
   double sum = 0;
   double longest = 0;
   int worker = 0;  ///< that had the longest
@@ -99,27 +101,52 @@ struct CallTimes {
 /// In microseconds.
 struct Summary {
   std::map<int, std::map<Part, double>> parts;
-  std::map<std::string, CallTimes> calls;
+  std::map<std::string, Times> calls;
+  std::map<std::string, Times> spans;  ///< of the program
 };
 
 Summary summarise(const TimelineFacts& facts) {
   Summary summary;
   for (const auto& [worker, name] : facts.workers) summary.parts[worker];
-  for (const TimelineSpan& span : facts.spans) {
+  for (const DrawnSpan& span : facts.spans) {
     const std::string& name = facts.names[static_cast<std::size_t>(span.name)];
-    if (const std::optional<Part> part = part_of(name)) {
+    if (const std::optional<Part> part = part_of(name); part && !span.is_programs) {
       summary.parts[span.worker][*part] += span.duration;
       continue;
     }
-    CallTimes& times = summary.calls[name];
-    ++times.calls;
+    Times& times = (span.is_programs ? summary.spans : summary.calls)[name];
+    ++times.count;
     times.sum += span.duration;
-    if (times.calls > 1 && span.duration <= times.longest) continue;
+    if (times.count > 1 && span.duration <= times.longest) continue;
     times.longest = span.duration;
     times.worker = span.worker;
     times.at = span.begin - facts.begin;
   }
   return summary;
+}
+
+std::string table_of(std::string_view what, std::string_view count,
+                     const std::map<std::string, Times>& by_name) {
+  std::size_t width = 16;
+  for (const auto& [name, times] : by_name) width = std::max(width, name.size());
+  std::string text = fmt::format("{:<{}} {:>8} {:>12} {:>12}\n", what, width, count, "mean", "longest");
+  for (const auto& [name, times] : by_name) {
+    text += fmt::format("{:<{}} {:>8} {:>9.3f} ms {:>9.3f} ms, of worker {} after {:.3f} s\n", name, width,
+                        times.count, times.sum / static_cast<double>(times.count) / 1e3, times.longest / 1e3,
+                        times.worker, times.at / 1e6);
+  }
+  return text;
+}
+
+Json json_of(std::string_view count, const std::map<std::string, Times>& by_name) {
+  Json all = Json::object();
+  for (const auto& [name, times] : by_name)
+    all[name] = {{count, times.count},
+                 {"mean_seconds", times.sum / static_cast<double>(times.count) / 1e6},
+                 {"longest_seconds", times.longest / 1e6},
+                 {"longest_of_worker", times.worker},
+                 {"longest_after_seconds", times.at / 1e6}};
+  return all;
 }
 
 }  // namespace
@@ -182,12 +209,8 @@ std::string to_text(const TimelineFacts& facts) {
     text += '\n';
   }
   if (rows > kMostRows) text += fmt::format("and {} more workers\n", rows - kMostRows);
-  text += fmt::format("{:<16} {:>8} {:>12} {:>12}\n", "call", "calls", "mean", "longest");
-  for (const auto& [kind, times] : summary.calls) {
-    text += fmt::format("{:<16} {:>8} {:>9.3f} ms {:>9.3f} ms, of worker {} after {:.3f} s\n", kind,
-                        times.calls, times.sum / static_cast<double>(times.calls) / 1e3, times.longest / 1e3,
-                        times.worker, times.at / 1e6);
-  }
+  text += table_of("call", "calls", summary.calls);
+  if (!summary.spans.empty()) text += table_of("span", "spans", summary.spans);
   return text;
 }
 
@@ -202,19 +225,13 @@ std::string to_json(const TimelineFacts& facts) {
     }
     workers.push_back({{"worker", worker}, {"seconds", std::move(seconds)}});
   }
-  Json calls = Json::object();
-  for (const auto& [kind, times] : summary.calls)
-    calls[kind] = {{"calls", times.calls},
-                   {"mean_seconds", times.sum / static_cast<double>(times.calls) / 1e6},
-                   {"longest_seconds", times.longest / 1e6},
-                   {"longest_of_worker", times.worker},
-                   {"longest_after_seconds", times.at / 1e6}};
   return Json{
       {"file", facts.file},
       {"seconds", (facts.end - facts.begin) / 1e6},
       {"clock_error_seconds", facts.clocks_are_aligned ? Json(facts.clock_error / 1e6) : Json(nullptr)},
       {"workers", std::move(workers)},
-      {"calls", std::move(calls)}}
+      {"calls", json_of("calls", summary.calls)},
+      {"spans", json_of("spans", summary.spans)}}
       .dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 

@@ -9,10 +9,11 @@
 namespace cohort::info {
 
 /// What a worker did for a while, by the microsecond clock of the file.
-struct TimelineSpan {
+struct DrawnSpan {
   int worker = 0;
   int track = 0;
-  int name = 0;  ///< index into TimelineFacts::names
+  bool is_programs = false;  ///< a TimelineSpan of the program's
+  int name = 0;              ///< index into TimelineFacts::names
   double begin = 0;
   double duration = 0;
 };
@@ -22,7 +23,7 @@ struct TimelineFacts {
   std::vector<std::string> names = {};
   std::map<int, std::string> workers = {};                 ///< for example `worker 0 (host n0)`
   std::map<std::pair<int, int>, std::string> tracks = {};  ///< by worker and track
-  std::vector<TimelineSpan> spans = {};                    ///< by begin; the outer before the inner one
+  std::vector<DrawnSpan> spans = {};                       ///< by begin; the outer before the inner one
   double begin = 0;
   double end = 0;
   double clock_error = 0;          ///< how far the times of different hosts may be off, at most

@@ -21,19 +21,23 @@ constexpr double kGap = 6;  ///< between workers
 /// Spans narrower than this are drawn as one with what is beside them.
 constexpr double kNarrow = 0.5;
 
-constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kColors{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 7> kColors{
     {{"compute", "#7fb069"},
      {"input", "#e6aa68"},
      {"wait for worker", "#ca3c25"},
      {"wait for other nodes", "#8d5a97"},
      {"move data", "#2f6690"},
-     {"call", "#cfd8dc"}}};
+     {"call", "#cfd8dc"},
+     {"span of the program", "#e3d26f"}}};
+constexpr std::size_t kCallColor = 5;
+constexpr std::size_t kProgramsColor = 6;
 
-std::size_t color_of(std::string_view name) {
-  for (std::size_t i = 0; i + 1 < kColors.size(); ++i) {
+std::size_t color_of(std::string_view name, bool is_programs) {
+  if (is_programs) return kProgramsColor;
+  for (std::size_t i = 0; i < kCallColor; ++i) {
     if (name.starts_with(kColors[i].first)) return i;
   }
-  return kColors.size() - 1;
+  return kCallColor;
 }
 
 std::string escaped(std::string_view text) {
@@ -71,7 +75,7 @@ using Rows = std::map<std::pair<int, int>, double>;  ///< where each track is, b
 Rows place_rows(const TimelineFacts& facts) {
   Rows rows = {};
   for (const auto& [track, name] : facts.tracks) rows[track] = 0;
-  for (const TimelineSpan& span : facts.spans) rows[{span.worker, span.track}] = 0;
+  for (const DrawnSpan& span : facts.spans) rows[{span.worker, span.track}] = 0;
   double y = kTop;
   int worker = rows.begin()->first.first;
   for (auto& [track, at] : rows) {
@@ -120,22 +124,23 @@ std::string draw_spans(const TimelineFacts& facts, const Rows& rows) {
   const double scale = kWidth / (facts.end - facts.begin);
   std::map<std::tuple<int, int, std::size_t>, double> drawn_to;  // by worker, track and colour
   std::string svg;
-  for (const TimelineSpan& span : facts.spans) {
+  for (const DrawnSpan& span : facts.spans) {
     const std::string& name = facts.names[static_cast<std::size_t>(span.name)];
-    const std::size_t color = color_of(name);
+    const std::size_t color = color_of(name, span.is_programs);
     const double x = kLeft + (span.begin - facts.begin) * scale;
     const double width = std::max(span.duration * scale, kNarrow);
     const auto [drawn, is_first] = drawn_to.try_emplace({span.worker, span.track, color}, 0);
     if (x + width < drawn->second + kNarrow) continue;
     drawn->second = x + width;
     // A call has its parts in its lower half.
-    const bool is_part = span.track != 0 && color + 1 < kColors.size();
+    const bool is_part = span.track != 0 && color < kCallColor;
     const double y = rows.at({span.worker, span.track}) + 1 + (is_part ? kRow / 2 - 1 : 0);
     svg += fmt::format(
-        "<rect x=\"{:.2f}\" y=\"{}\" width=\"{:.2f}\" height=\"{}\" fill=\"{}\"><title>{}, {:.3f} "
+        "<rect x=\"{:.2f}\" y=\"{}\" width=\"{:.2f}\" height=\"{}\" fill=\"{}\"{}><title>{}, {:.3f} "
         "ms</title></rect>\n",
-        x, y, width, is_part ? kRow / 2 - 1 : kRow - 2, kColors[color].second, escaped(name),
-        span.duration / 1e3);
+        x, y, width, is_part ? kRow / 2 - 1 : kRow - 2, kColors[color].second,
+        // Those within others can be told from them.
+        span.is_programs && width > 2 ? " stroke=\"#fff\"" : "", escaped(name), span.duration / 1e3);
   }
   return svg;
 }

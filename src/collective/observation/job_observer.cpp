@@ -47,6 +47,9 @@ constexpr std::size_t kCallsInNote = 40;
 constexpr std::size_t kCallsToldByAll = 4096;
 constexpr std::size_t kMostCallsTold = 64;
 
+/// A program may end more spans than that between two readings; the rest is told with the next ones.
+constexpr std::size_t kMostSpansTold = 512;
+
 /// While the chief's clock is not known, nothing is read for so long at most.
 constexpr auto kTimeForClock = 1s;
 constexpr auto kTimeForClockAtEnd = 100ms;
@@ -116,13 +119,16 @@ JobObserver::JobObserver(JobObserverOptions options)
                                                                        .look = [this] { return look(); },
                                                                        .tell = options_.tell,
                                                                        .tell_all = options_.tell_all});
+  if (options_.timeline.empty()) return;
+  TimelineSpans::of_this_process().keep(true);
   // The first of a node draws for all of it, whoever is the first member of a communicator.
-  if (options_.timeline.empty() || self().local_rank != 0) return;
   try {
-    start_timeline();
+    if (self().local_rank == 0) start_timeline();
   } catch (const Error& error) {
     logging::warning("{}", error.what());
   }
+  const std::lock_guard lock(watching_);
+  if (!thread_.joinable()) start_thread();
 }
 
 const WorkerInfo& JobObserver::self() const {
@@ -158,6 +164,7 @@ void JobObserver::merge_timelines() {
 JobObserver::~JobObserver() {
   fall_silent();
   stop();
+  if (timeline_) timeline_->finish();
 }
 
 /// Otherwise records are looked at only when somebody asks.
@@ -218,7 +225,8 @@ void JobObserver::stop() noexcept {
     read_all();
     watched_.clear();
     if (numbers_) numbers_->stop();
-    if (timeline_) timeline_->finish();
+    if (!options_.timeline.empty()) take_last_spans();
+    if (timeline_ && options_.rank != 0) timeline_->finish();
   }
   stop_.notify_one();
   if (thread_.joinable()) thread_.join();
@@ -254,6 +262,41 @@ void JobObserver::run() {
 void JobObserver::read_all() {
   for (auto& [id, watched] : watched_) read(watched);
   tell_looks();
+  if (!options_.timeline.empty()) take_spans(kMostSpansTold);
+}
+
+void JobObserver::take_last_spans() {
+  TimelineSpans& spans = TimelineSpans::of_this_process();
+  take_spans(std::numeric_limits<std::size_t>::max());
+  if (const std::uint64_t lost = spans.lost(); lost > 0)
+    logging::warning("{} spans of this worker's program are missing in the timeline: there were too many",
+                     lost);
+  spans.keep(false);
+}
+
+/// The chief draws those of all workers, since it is the last to close its file.
+void JobObserver::take_spans(std::size_t most) {
+  const ClockOffset clock = clock_.offset().value_or(ClockOffset{});
+  std::vector<WorkerSpan> spans;
+  for (FinishedSpan& span : TimelineSpans::of_this_process().take(most)) {
+    span.begin += clock.offset;
+    span.end += clock.offset;
+    spans.push_back({options_.rank, std::move(span)});
+  }
+  if (options_.rank == 0) {
+    for (const WorkerSpan& span : spans)
+      if (timeline_) timeline_->add(span);
+    return draw_heard_spans();
+  }
+  for (std::string& note : to_notes(spans)) tell_chief(std::move(note));
+}
+
+void JobObserver::draw_heard_spans() {
+  std::unique_lock lock(hearing_spans_);
+  const std::vector<WorkerSpan> spans = std::exchange(heard_spans_, {});
+  lock.unlock();
+  if (!timeline_) return;
+  for (const WorkerSpan& span : spans) timeline_->add(span);
 }
 
 void JobObserver::look_at_queues() {
@@ -321,7 +364,13 @@ void JobObserver::tell(const ArrivalSource& source, std::span<const CallArrivals
 
 void JobObserver::hear(std::string_view note) {
   if (clock_.hear(note) || looks_from_outside_->hear(note) || hear_who_is_slow(note)) return;
-  if (options_.rank != 0 || (numbers_ && numbers_->hear(note)) || !judge_) return;
+  if (options_.rank != 0 || (numbers_ && numbers_->hear(note))) return;
+  if (const auto spans = spans_of_note(note)) {
+    const std::lock_guard lock(hearing_spans_);
+    heard_spans_.insert(heard_spans_.end(), spans->begin(), spans->end());
+    return;
+  }
+  if (!judge_) return;
   NoteHead head;
   if (note.size() < sizeof head) return;
   std::memcpy(&head, note.data(), sizeof head);
@@ -407,9 +456,11 @@ void JobObserver::conclude() {
   fall_silent();
   if (options_.rank != 0) return;
   if (numbers_) numbers_->conclude();
-  if (timeline_ && !is_on_one_node()) {
+  if (timeline_) {
     try {
-      merge_timelines();
+      draw_heard_spans();
+      timeline_->finish();
+      if (!is_on_one_node()) merge_timelines();
     } catch (const std::exception& error) {
       logging::warning("the timelines of the nodes are not made one: {}", error.what());
     }

@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -26,6 +27,7 @@
 #include "numbers_keeper.h"
 #include "send_queues.h"
 #include "slowness_judge.h"
+#include "span_notes.h"
 #include "timeline.h"
 
 namespace cohort {
@@ -91,6 +93,9 @@ class JobObserver final : public RecordObserver {
   [[nodiscard]] bool is_on_one_node() const;
   void read_all();
   void read(Watched& watched);
+  void take_spans(std::size_t most);
+  void take_last_spans();
+  void draw_heard_spans();
   void read_last_calls(Watched& watched);
   void look_at_queues();
   void tell_looks();
@@ -109,6 +114,9 @@ class JobObserver final : public RecordObserver {
   Clock::time_point next_look_;
   QueueLooks looks_;    ///< since the chief was told
   std::thread thread_;  ///< from the first group on
+
+  std::mutex hearing_spans_;
+  std::vector<WorkerSpan> heard_spans_;  ///< on the chief, and not drawn yet
 
   ChiefClock clock_;
   std::unique_ptr<SlownessJudge> judge_;  ///< on the chief, if stragglers are to be named

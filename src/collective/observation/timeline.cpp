@@ -18,12 +18,23 @@ namespace cohort {
 namespace {
 
 constexpr int kProgramTrack = 0;
+constexpr int kFirstTrackOfSpans = 1 << 20;  ///< beyond those of communicators
+
+/// What an event is, for viewers to choose by.
+constexpr std::string_view kCall = "call";
+constexpr std::string_view kPartOfCall = "part of call";
+constexpr std::string_view kBetweenCalls = "between calls";
+constexpr std::string_view kProgramsSpan = "span";
+
+std::string quoted_json(std::string_view text) {
+  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
 
 double microseconds(std::int64_t nanoseconds) { return static_cast<double>(nanoseconds) * 1e-3; }
 
 std::string name_event(std::string_view what, int worker, int track, std::string_view name) {
   return fmt::format(R"({{"name":"{}","ph":"M","pid":{},"tid":{},"args":{{"name":{}}}}})", what, worker,
-                     track, nlohmann::json(name).dump());
+                     track, quoted_json(name));
 }
 
 }  // namespace
@@ -31,6 +42,7 @@ std::string name_event(std::string_view what, int worker, int track, std::string
 /// An event that has a beginning and an end.
 struct Timeline::Span {
   std::string name;
+  std::string_view category;
   int worker;
   int track;
   std::int64_t begin;
@@ -55,9 +67,20 @@ int Timeline::track_of(std::string_view communicator, const ObservedCall& call) 
       PriorityField::unpack(call.call.what) == static_cast<std::uint64_t>(Priority::kUrgent);
   const std::string name = fmt::format("communicator {}{}", communicator, is_urgent ? ", urgent" : "");
   const int track = tracks_.try_emplace(name, static_cast<int>(tracks_.size()) + 1).first->second;
-  if (ends_.try_emplace({call.worker, track}, 0).second)
-    write(name_event("thread_name", call.worker, track, name));
+  name_track(call.worker, track, name);
   return track;
+}
+
+/// The first time only.
+void Timeline::name_track(int worker, int track, std::string_view name) {
+  if (ends_.try_emplace({worker, track}, 0).second) write(name_event("thread_name", worker, track, name));
+}
+
+void Timeline::add(const WorkerSpan& of_worker) {
+  const auto& [worker, span] = of_worker;
+  const int track = kFirstTrackOfSpans + span.thread;
+  name_track(worker, track, span.thread == 0 ? "spans" : fmt::format("spans, thread {}", span.thread));
+  write(Span{span.name, kProgramsSpan, worker, track, span.begin, span.end});
 }
 
 void Timeline::add(std::string_view communicator, const ObservedCall& call) {
@@ -70,27 +93,30 @@ void Timeline::add(std::string_view communicator, const ObservedCall& call) {
   const std::int64_t node_here = std::clamp(call.node_here, begin, call.end);
   const std::int64_t all_here = std::clamp(call.all_here, node_here, call.end);
   busy_until = call.end;
-  write(Span{std::string(to_string(recorded->kind)), call.worker, track, begin, call.end,
+  write(Span{std::string(to_string(recorded->kind)), kCall, call.worker, track, begin, call.end,
              fmt::format(R"({{"call":{},"last":"worker {}","queued_us":{:.3f}}})",
-                         nlohmann::json(to_string(*recorded)).dump(), call.last,
-                         microseconds(begin - call.arrival))});
+                         quoted_json(to_string(*recorded)), call.last, microseconds(begin - call.arrival))});
   if (call.last != call.worker && node_here > begin)
-    write(Span{fmt::format("wait for worker {}", call.last), call.worker, track, begin, node_here});
-  if (all_here > node_here) write(Span{"wait for other nodes", call.worker, track, node_here, all_here});
-  if (all_here < call.end) write(Span{"move data", call.worker, track, all_here, call.end});
+    write(Span{fmt::format("wait for worker {}", call.last), kPartOfCall, call.worker, track, begin,
+               node_here});
+  if (all_here > node_here)
+    write(Span{"wait for other nodes", kPartOfCall, call.worker, track, node_here, all_here});
+  if (all_here < call.end) write(Span{"move data", kPartOfCall, call.worker, track, all_here, call.end});
   if (!call.away.is_known()) return;
   std::int64_t& program_until = ends_[{call.worker, kProgramTrack}];
   const std::int64_t left = std::max(call.arrival - call.away.all, program_until);
   program_until = call.arrival;
   const std::int64_t read = std::min(left + call.away.input, call.arrival);
-  if (read > left) write(Span{"input", call.worker, kProgramTrack, left, read});
-  if (call.arrival > read) write(Span{"compute", call.worker, kProgramTrack, read, call.arrival});
+  if (read > left) write(Span{"input", kBetweenCalls, call.worker, kProgramTrack, left, read});
+  if (call.arrival > read)
+    write(Span{"compute", kBetweenCalls, call.worker, kProgramTrack, read, call.arrival});
 }
 
 void Timeline::write(const Span& span) {
-  write(fmt::format(R"({{"name":"{}","ph":"X","ts":{:.3f},"dur":{:.3f},"pid":{},"tid":{},"args":{}}})",
-                    span.name, microseconds(span.begin), microseconds(span.end - span.begin), span.worker,
-                    span.track, span.arguments));
+  write(
+      fmt::format(R"({{"name":{},"cat":"{}","ph":"X","ts":{:.3f},"dur":{:.3f},"pid":{},"tid":{},"args":{}}})",
+                  quoted_json(span.name), span.category, microseconds(span.begin),
+                  microseconds(span.end - span.begin), span.worker, span.track, span.arguments));
 }
 
 void Timeline::write(std::string_view event) {

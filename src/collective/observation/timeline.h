@@ -1,6 +1,7 @@
 // A picture of a job's calls in time, as JSON that Perfetto and chrome://tracing open: the JSON Array Format
 // of Chrome's trace events, an event a line. Each worker is a process of the picture, with a track for what
-// the program does between calls and one for each communicator. One thread at a time.
+// the program does between calls, one for each communicator, and one for each thread whose program has spans.
+// One thread at a time.
 #pragma once
 
 #include <cstdio>
@@ -14,6 +15,7 @@
 #include <cohort/cluster/worker.h>
 
 #include "observed_call.h"
+#include "span_notes.h"
 
 namespace cohort {
 
@@ -26,6 +28,8 @@ class Timeline {
   void add_worker(const WorkerInfo& worker);
 
   void add(std::string_view communicator, const ObservedCall& call);
+
+  void add(const WorkerSpan& span);
 
   /// The times that follow are right to so many nanoseconds, among the workers of all nodes; negative: nobody
   /// knows. The file says the worst of them.
@@ -42,6 +46,7 @@ class Timeline {
 
   void write(const Span& span);
   void write(std::string_view event);
+  void name_track(int worker, int track, std::string_view name);
   [[nodiscard]] int track_of(std::string_view communicator, const ObservedCall& call);
 
   void write_clock_error();

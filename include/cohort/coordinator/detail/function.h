@@ -36,6 +36,9 @@ struct Function {
   void (*run)(server::Decoder& arguments, const WorkerValues& worker, server::Encoder& result);
   /// Runs it to make an element of a PerWorker.
   std::shared_ptr<void> (*make)(server::Decoder& arguments, const WorkerValues& worker);
+
+  /// As the program's source has it, for example `train_step`; `lambda` where it has no name.
+  [[nodiscard]] std::string_view short_name() const noexcept;
 };
 
 [[nodiscard]] FunctionNumber register_function(const Function& function);
