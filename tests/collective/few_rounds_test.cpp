@@ -285,6 +285,13 @@ TEST(FewRoundsChoice, IsForShortCallsOfManyNodes) {
     EXPECT_THAT(expected_algorithm(kind, 320, 32, 16), AnyOf("two_level_bruck", "two_level_binomial_tree"));
     EXPECT_EQ(expected_algorithm(kind, std::size_t{4} << 20, 32, 16), "two_level_pairwise");
   }
+  // Where each member has a block for each, more members of a node mean more messages of each.
+  const auto prefers_with = [](CollectiveKind kind, int members_of_node) {
+    return prefers_few_rounds(kind, 1, 4 * members_of_node, 4, kBuiltInConstants);
+  };
+  EXPECT_TRUE(prefers_with(CollectiveKind::kAllToAll, 4));
+  EXPECT_TRUE(prefers_with(CollectiveKind::kScatter, 4));
+  EXPECT_FALSE(prefers_with(CollectiveKind::kAllGather, 4)) << "one member receives for its node";
   EXPECT_TRUE(prefers(CollectiveKind::kAllGather, 1024, 1024));
   EXPECT_FALSE(prefers(CollectiveKind::kAllReduce, 64, 64));
 }

@@ -97,17 +97,24 @@ TEST_P(Algorithms, EveryAllReduceSums) {
   }
 }
 
-TEST_P(Algorithms, RingReduceGivesTheRootTheSum) {
-  for (const std::size_t elements : kSizes) {
-    const int root = static_cast<int>(elements) % GetParam();
-    on_lane(GetParam(), [&](const Lane& lane) {
-      std::vector<std::int32_t> input = marks(lane.index(), elements);
-      std::vector<std::int32_t> output(elements);
-      drive(ring_reduce(lane, {bytes_of(input), bytes_of(output), elements, 1}, root, kSum));
-      if (lane.index() == root) {
-        EXPECT_EQ(output, sums(GetParam(), elements)) << elements << " elements";
+TEST_P(Algorithms, EveryReduceGivesTheRootTheSum) {
+  for (const LaneAlgorithm* const algorithm : lane_algorithms()) {
+    if (algorithm->kind != CollectiveKind::kReduce) continue;
+    for (const std::size_t elements : kSizes) {
+      for (int root = 0; root < GetParam(); ++root) {
+        on_lane(GetParam(), [&](const Lane& lane) {
+          std::vector<std::int32_t> input = marks(lane.index(), elements);
+          std::vector<std::int32_t> output(elements);
+          const Part part{bytes_of(input), bytes_of(output), elements, 1};
+          drive(algorithm->run({.lane = lane, .part = part, .arithmetic = kSum, .root = root}));
+          EXPECT_EQ(input, marks(lane.index(), elements)) << algorithm->name << " leaves the input alone";
+          if (lane.index() == root) {
+            EXPECT_EQ(output, sums(GetParam(), elements))
+                << algorithm->name << ", " << elements << " elements to " << root;
+          }
+        });
       }
-    });
+    }
   }
 }
 
@@ -201,6 +208,9 @@ TEST(CostModel, PrefersFewRoundsForShortAndFewBytesForLongParts) {
   EXPECT_NE(chosen(CollectiveKind::kAllReduce, std::size_t{1} << 26, 8), "two_level_recursive_doubling");
   EXPECT_EQ(chosen(CollectiveKind::kAllReduce, std::size_t{1} << 26, 7), "two_level_ring")
       << "folding costs all bytes twice more";
+  EXPECT_EQ(chosen(CollectiveKind::kReduce, 1, 8), "two_level_binomial_reduce");
+  EXPECT_EQ(chosen(CollectiveKind::kReduce, std::size_t{1} << 20, 64), "two_level_halving_reduce");
+  EXPECT_EQ(chosen(CollectiveKind::kReduce, std::size_t{1} << 26, 7), "two_level_ring_reduce");
   EXPECT_EQ(chosen(CollectiveKind::kBroadcast, 1, 8), "two_level_binomial");
   EXPECT_EQ(chosen(CollectiveKind::kBroadcast, std::size_t{1} << 26, 8), "two_level_scatter_all_gather");
 }

@@ -26,6 +26,8 @@ TEST(ForcedAlgorithm, IsTaken) {
   const Tensor tensor = in_heap ? filled(300'000, 1) : Tensor::wrap(std::span(own_memory), {300'000});
   if (name == "binomial" || name == "scatter_all_gather")
     communicator->broadcast(tensor, 0);
+  else if (name.ends_with("_reduce"))
+    communicator->reduce(tensor, communicator->rank() == 0 ? tensor : Tensor(), ReduceOp::kSum, 0);
   else
     communicator->all_reduce(tensor, ReduceOp::kSum);
   if (over_nodes) {

@@ -122,26 +122,38 @@ struct BlockCosts {
   LaneCost pairwise;
 };
 
+constexpr double kOfFurtherMessage = 0.25;
+
+/// What it takes that a node's members bring their data to one of them and get its data from there, in
+/// latencies.
+constexpr double kMeetingsOfNode = 0.25;
+
 /// The messages of a pairwise call are under way together, so that each further one costs a part of a
-/// latency: over four hosts two rounds took 1.0 to 1.17 times as long as three such messages.
-double pairwise_latencies(const LaneShape& lane) {
-  constexpr double kOfFurtherMessage = 0.25;
-  return 1 + (lane.members - 2) * kOfFurtherMessage;
+/// latency: over four hosts two rounds took 1.0 to 1.17 times as long as three such messages. Members send to
+/// one member of each other node, or, where each has a block for each, to all of them; `members` of a node.
+double pairwise_latencies(CollectiveKind kind, const LaneShape& lane, double members) {
+  const bool goes_to_all = kind == CollectiveKind::kGather || kind == CollectiveKind::kScatter ||
+                           kind == CollectiveKind::kAllToAll;
+  const double messages = (lane.members - 1) * (goes_to_all ? members : 1);
+  return 1 + (messages - 1) * kOfFurtherMessage;
 }
 
-std::optional<BlockCosts> block_costs(CollectiveKind kind, double bytes, const LaneShape& lane) {
-  const double rounds = lane.doublings + lane.folds;
+/// `members`: of a node.
+std::optional<BlockCosts> block_costs(CollectiveKind kind, double bytes, const LaneShape& lane,
+                                      double members) {
   const double sent = lane.ring_fraction * bytes;
+  const double doublings = lane.doublings + lane.folds;
+  const double rounds = doublings + (members > 1 ? kMeetingsOfNode : 0);
+  const double pairwise = pairwise_latencies(kind, lane, members);
   switch (kind) {
     case CollectiveKind::kAllGather:
     case CollectiveKind::kSplit:
     case CollectiveKind::kGather:
-    case CollectiveKind::kScatter:
-      return BlockCosts{{rounds, sent, 2 * bytes}, {pairwise_latencies(lane), sent, 0}};
+    case CollectiveKind::kScatter: return BlockCosts{{rounds, sent, 2 * bytes}, {pairwise, sent, 0}};
     case CollectiveKind::kReduceScatter:
-      return BlockCosts{{rounds, sent, 2 * bytes + sent}, {pairwise_latencies(lane), sent, bytes}};
+      return BlockCosts{{rounds, sent, 2 * bytes + sent}, {pairwise, sent, bytes}};
     case CollectiveKind::kAllToAll:
-      return BlockCosts{{rounds, rounds * bytes / 2, 2 * bytes}, {pairwise_latencies(lane), sent, 0}};
+      return BlockCosts{{rounds, doublings * bytes / 2, 2 * bytes}, {pairwise, sent, 0}};
     case CollectiveKind::kAllReduce:
     case CollectiveKind::kReduce:
     case CollectiveKind::kBroadcast:
@@ -160,7 +172,8 @@ std::optional<LaneCost> few_rounds_cost(CollectiveKind kind, std::size_t block_b
                                         const CostConstants& constants) {
   const double of_all = static_cast<double>(block_bytes) * members;
   const double bytes = kind == CollectiveKind::kAllToAll ? of_all * members / nodes : of_all;
-  const std::optional<BlockCosts> costs = block_costs(kind, bytes, LaneShape(nodes));
+  const std::optional<BlockCosts> costs =
+      block_costs(kind, bytes, LaneShape(nodes), static_cast<double>(members) / nodes);
   if (!costs) return std::nullopt;
   if (seconds_at_once(costs->few_rounds, {constants}) >= seconds_at_once(costs->pairwise, {constants}))
     return std::nullopt;
@@ -178,7 +191,8 @@ double lanes_seconds(const CallShape& call, const LaneShape& lane, const Network
 /// By messages from member to member; the cost is that of a node.
 LaneCost pairwise_cost(const CallShape& call, const LaneShape& lane) {
   const auto bytes = static_cast<double>(call.bytes);
-  const double latencies = pairwise_latencies(lane);
+  const double latencies =
+      pairwise_latencies(call.kind, lane, static_cast<double>(call.members) / call.nodes);
   const double of_other_nodes = lane.ring_fraction * bytes;
   switch (call.kind) {
     case CollectiveKind::kReduceScatter: return {latencies, of_other_nodes, bytes};
@@ -204,14 +218,8 @@ double movement_seconds(const CallShape& call, const LaneShape& lane, const Netw
   }
   switch (call.kind) {
     case CollectiveKind::kAllReduce:
+    case CollectiveKind::kReduce:
     case CollectiveKind::kBroadcast: return lanes_seconds(call, lane, network);
-    case CollectiveKind::kReduce: {
-      // A reduce-scatter along the ring, and then all blocks to the root at once.
-      const auto bytes = static_cast<double>(call.bytes);
-      const double sent = lane.ring_fraction * bytes;
-      return seconds_at_once({lane.members - 1, sent, sent}, network) +
-             seconds_at_once({1, sent, 0}, network);
-    }
     case CollectiveKind::kReduceScatter:
     case CollectiveKind::kAllGather:
     case CollectiveKind::kAllToAll:

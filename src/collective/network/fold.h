@@ -24,6 +24,11 @@ class Fold {
     return number < pairs_ ? 2 * number + 1 : number + pairs_;
   }
 
+  /// The number of the member that has the data of the lane's `index` after folding: its own, or its pair's.
+  [[nodiscard]] int number_for(int index) const noexcept {
+    return index < 2 * pairs_ ? index / 2 : index - pairs_;
+  }
+
   /// Folds. Returns where an active member then finds its data: the input, or the output.
   [[nodiscard]] Task<const std::byte*> enter(Lane lane, Part part, Arithmetic arithmetic) const;
   /// Hands the result to the members that sat out.

@@ -51,20 +51,40 @@ Task<> halve(Lane lane, Part part, Arithmetic arithmetic, const Fold& fold, cons
   }
 }
 
+/// What a member has before it doubles by `distance`.
+Span span_of(int number, int distance) {
+  const int first = number / distance * distance;
+  return {first, first + distance};
+}
+
 /// Undoes the halving: doubles from this member's block to all.
 Task<> redouble(Lane lane, Part part, const Fold& fold, const Cut& cut) {
   for (int distance = 1; distance < fold.active_members(); distance *= 2) {
     const int other = fold.number() ^ distance;
-    const auto span_of = [&](int number) {
-      const int first = number / distance * distance;
-      return Span{first, first + distance};
-    };
-    const Span own = span_of(fold.number());
-    const Span theirs = span_of(other);
+    const Span own = span_of(fold.number(), distance);
+    const Span theirs = span_of(other, distance);
     Transfer receiving =
         lane.receive(fold.member(other), part.tag, part.output + cut.begin(theirs), cut.bytes(theirs));
     Transfer sending = lane.send(fold.member(other), part.tag, part.output + cut.begin(own), cut.bytes(own));
     co_await until([&] { return receiving.done() && sending.done(); });
+  }
+}
+
+/// Undoes it for the member of one number only: of each pair, the one nearer to it gets the other's blocks.
+Task<> redouble_at(int number, Lane lane, Part part, const Fold& fold, const Cut& cut) {
+  for (int distance = 1; distance < fold.active_members(); distance *= 2) {
+    const int other = fold.number() ^ distance;
+    if (((fold.number() ^ number) & distance) != 0) {
+      const Span own = span_of(fold.number(), distance);
+      Transfer sending =
+          lane.send(fold.member(other), part.tag, part.output + cut.begin(own), cut.bytes(own));
+      co_await until([&] { return sending.done(); });
+      co_return;
+    }
+    const Span theirs = span_of(other, distance);
+    Transfer receiving =
+        lane.receive(fold.member(other), part.tag, part.output + cut.begin(theirs), cut.bytes(theirs));
+    co_await until([&] { return receiving.done(); });
   }
 }
 
@@ -81,6 +101,30 @@ Task<> halving_doubling_all_reduce(Lane lane, Part part, Arithmetic arithmetic) 
     co_await redouble(lane, part, fold, cut);
   }
   co_await fold.leave(lane, part, cut.element_bytes);
+}
+
+Task<> halving_reduce(Lane lane, Part part, int root, Arithmetic arithmetic) {
+  const Fold fold(lane);
+  const Cut cut{EvenBlocks(part.elements, fold.active_members()), size_of(arithmetic.dtype)};
+  const std::byte* const source = co_await fold.enter(lane, part, arithmetic);
+  const int number = fold.number_for(root);
+  if (!fold.sits_out()) {
+    if (fold.active_members() == 1 && source != part.output)
+      copy_bytes(part.output, source, arithmetic.bytes(part.elements));
+    co_await halve(lane, part, arithmetic, fold, cut, source);
+    co_await redouble_at(number, lane, part, fold, cut);
+  }
+  const int holder = fold.member(number);
+  if (holder == root) co_return;
+  // The root sat out.
+  const std::size_t bytes = arithmetic.bytes(part.elements);
+  if (lane.index() == holder) {
+    Transfer sending = lane.send(root, part.tag, part.output, bytes);
+    co_await until([&] { return sending.done(); });
+  } else if (lane.index() == root) {
+    Transfer receiving = lane.receive(holder, part.tag, part.output, bytes);
+    co_await until([&] { return receiving.done(); });
+  }
 }
 
 constinit const LaneAlgorithm kHalvingDoubling{

@@ -14,4 +14,8 @@ extern const LaneAlgorithm kHalvingDoubling;
 
 [[nodiscard]] Task<> halving_doubling_all_reduce(Lane lane, Part part, Arithmetic arithmetic);
 
+/// The output of the root gets the result, by halving and then along a tree; those of the others are used on
+/// the way.
+[[nodiscard]] Task<> halving_reduce(Lane lane, Part part, int root, Arithmetic arithmetic);
+
 }  // namespace cohort::network

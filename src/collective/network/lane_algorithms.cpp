@@ -6,13 +6,15 @@
 #include "lane_algorithm.h"
 #include "rank_order.h"
 #include "recursive_doubling.h"
+#include "reduce.h"
 #include "ring.h"
 
 namespace cohort::network {
 
 std::span<const LaneAlgorithm* const> lane_algorithms() noexcept {
   static constexpr std::array kAll{
-      &kRecursiveDoubling, &kRing, &kHalvingDoubling, &kRankOrder, &kChain, &kBinomial, &kScatterAllGather};
+      &kRecursiveDoubling, &kRing,           &kHalvingDoubling, &kRankOrder, &kChain, &kBinomial,
+      &kScatterAllGather,  &kBinomialReduce, &kHalvingReduce,   &kRingReduce};
   return kAll;
 }
 

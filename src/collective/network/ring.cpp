@@ -47,13 +47,6 @@ Task<> ring_all_reduce(Lane lane, Part part, Arithmetic arithmetic) {
   co_await ring_all_gather(lane, part, size_of(arithmetic.dtype));
 }
 
-Task<> ring_reduce(Lane lane, Part part, int root, Arithmetic arithmetic) {
-  if (lane.size() == 1 && part.input != part.output)
-    copy_bytes(part.output, part.input, arithmetic.bytes(part.elements));
-  co_await ring_reduce_scatter(lane, part, arithmetic);
-  co_await gather_blocks(lane, part, root, size_of(arithmetic.dtype));
-}
-
 Task<> gather_blocks(Lane lane, Part part, int root, std::size_t element_bytes) {
   const EvenBlocks blocks(part.elements, lane.size());
   const auto place_of = [&](int block) { return part.output + blocks.begin(block) * element_bytes; };

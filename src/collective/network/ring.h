@@ -6,7 +6,6 @@
 //   reduce-scatter   (p-1) alpha + (p-1)/p n (beta + gamma)
 //   all-gather       (p-1) alpha + (p-1)/p n beta
 //   all-reduce       both, one after the other
-//   reduce           the reduce-scatter, then each block to the root: alpha + (p-1)/p n beta there
 #pragma once
 
 #include <cohort/collective/task.h>
@@ -21,9 +20,6 @@ extern const LaneAlgorithm kRing;
 
 /// Block `index` of each member's output goes to its place in the output of `root`.
 [[nodiscard]] Task<> gather_blocks(Lane lane, Part part, int root, std::size_t element_bytes);
-
-/// The output of `root` gets the result; the others' outputs are used on the way.
-[[nodiscard]] Task<> ring_reduce(Lane lane, Part part, int root, Arithmetic arithmetic);
 
 /// Block `index` of `EvenBlocks(elements, size)` of the output gets that block of the result; the other
 /// blocks are used on the way.

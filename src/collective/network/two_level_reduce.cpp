@@ -5,6 +5,7 @@
 #include "collective/task/task_group.h"
 #include "pipeline.h"
 #include "rank_order.h"
+#include "reduce.h"
 #include "ring.h"
 
 namespace cohort::network {
@@ -63,6 +64,12 @@ const LaneAlgorithm& algorithm_for(const HierarchyContext& context, const Collec
                           shared_by_lanes(context.constants, topology.lanes()), Order::kRanks);
 }
 
+const LaneAlgorithm& reduce_algorithm(const HierarchyContext& context, const CollectiveCall& call,
+                                      std::size_t lane_bytes) {
+  return call.implementation == CommunicationImplementation::kAuto ? context.algorithm(call.kind, lane_bytes)
+                                                                   : kRingReduce;
+}
+
 /// A share of a segment, in parts.
 Task<> all_reduce_share(HierarchyContext& context, const CollectiveCall& call, const LaneAlgorithm& algorithm,
                         Part share) {
@@ -89,7 +96,8 @@ Task<> all_reduce_share(HierarchyContext& context, const CollectiveCall& call, c
 }
 
 /// Brings the result of a part to the lane's member on the root's node.
-Task<> reduce_share(HierarchyContext& context, const CollectiveCall& call, int root_node, Part part) {
+Task<> reduce_share(HierarchyContext& context, const CollectiveCall& call, const LaneAlgorithm& algorithm,
+                    int root_node, Part part) {
   const Lane lane = context.lane();
   const std::size_t size = size_of(call.dtype);
   if (context.keeps_rank_order(call)) {
@@ -98,7 +106,8 @@ Task<> reduce_share(HierarchyContext& context, const CollectiveCall& call, int r
     co_await gather_blocks(lane, part, root_node, size);
     co_return;
   }
-  co_await ring_reduce(lane, part, root_node, lane_arithmetic(call));
+  co_await algorithm.run(
+      {.lane = lane, .part = part, .arithmetic = lane_arithmetic(call), .root = root_node});
   if (call.op == ReduceOp::kMean && lane.index() == root_node)
     divide_elements(call.dtype, part.output, part.elements,
                     static_cast<std::size_t>(context.topology.members()));
@@ -144,7 +153,9 @@ Task<> two_level_all_reduce(HierarchyContext& context, const CollectiveCall& cal
 Task<> two_level_reduce(HierarchyContext& context, const CollectiveCall& call) {
   const int root_node = context.topology.node_of(call.root);
   const bool in_rank_order = context.keeps_rank_order(call);
-  const LaneAlgorithm& algorithm = in_rank_order ? kRankOrder : kRing;
+  const std::size_t lane_bytes =
+      call.elements * size_of(call.dtype) / static_cast<std::size_t>(context.topology.lanes());
+  const LaneAlgorithm& algorithm = in_rank_order ? kRankOrder : reduce_algorithm(context, call, lane_bytes);
   const Segments segments = segments_of(
       context, call, algorithm.part_bytes(context.topology.nodes(), context.wire.message_bytes()));
   const std::size_t share_bytes = largest_share_bytes(context, call, segments);
@@ -165,8 +176,8 @@ Task<> two_level_reduce(HierarchyContext& context, const CollectiveCall& call) {
       input = brought;
     }
     if (context.has_lane()) {
-      tasks.add(
-          reduce_share(context, call, root_node, {input, result, shares.own_elements, tag_of_part(segment)}));
+      tasks.add(reduce_share(context, call, algorithm, root_node,
+                             {input, result, shares.own_elements, tag_of_part(segment)}));
     }
   };
   const auto close = [&](std::size_t segment) -> Task<> {

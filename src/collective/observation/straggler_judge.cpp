@@ -18,6 +18,9 @@ constexpr std::uint64_t kFewestLateCalls = 10;
 /// Of all calls in which somebody was late, and of the time that it cost.
 constexpr double kLeastShare = 0.7;
 
+/// Of all calls, where members share cores: what other programs do makes some member late now and then.
+constexpr double kLeastShareOnSharedCores = 0.5;
+
 /// What others must lose by it, of all time: much; or some, if it comes in pieces of milliseconds.
 constexpr double kMuchTime = 0.1;
 constexpr double kSomeTime = 0.03;
@@ -94,6 +97,7 @@ std::optional<CallArrivals> StragglerJudge::take_common(OfNodes& nodes) {
 void StragglerJudge::count(Tally& tally, const CallArrivals& call, bool shares_cores) {
   if (tally.calls++ == 0) tally.begin = call.last_at;
   tally.end = std::max(tally.end, call.last_at);
+  tally.shares_cores = tally.shares_cores || shares_cores;
   const std::int64_t lateness = call.lateness();
   const std::int64_t least = shares_cores ? call.others_away.all + kTurn : kLeastLateness;
   const std::int64_t without_core = std::min(call.away.core, lateness);
@@ -134,7 +138,8 @@ std::optional<Straggler> StragglerJudge::find_one(const std::map<int, Late>& by_
                       seconds(late.lateness) >= kLeastShare * seconds(sum.lateness);
   const bool costs_time = straggler.share_of_time >= kMuchTime ||
                           (straggler.share_of_time >= kSomeTime && straggler.mean_lateness >= kLongLateness);
-  return is_one && costs_time ? std::optional(straggler) : std::nullopt;
+  const bool is_often = !tally.shares_cores || straggler.share_of_calls >= kLeastShareOnSharedCores;
+  return is_one && is_often && costs_time ? std::optional(straggler) : std::nullopt;
 }
 
 }  // namespace cohort

@@ -71,6 +71,7 @@ class StragglerJudge {
     std::uint64_t calls = 0;
     std::int64_t begin = 0;
     std::int64_t end = 0;
+    bool shares_cores = false;
     std::map<int, Late> late = {};          ///< by worker: through what it did
     std::map<int, Late> without_core = {};  ///< only through what others did on its core
   };
