@@ -19,7 +19,7 @@ constexpr std::uint64_t kFewestLateCalls = 10;
 constexpr double kLeastShare = 0.7;
 
 /// Of all calls, where members share cores: what other programs do makes some member late now and then.
-constexpr double kLeastShareOnSharedCores = 0.5;
+constexpr double kLeastShareOnSharedCores = 0.25;
 
 /// What others must lose by it, of all time: much; or some, if it comes in pieces of milliseconds.
 constexpr double kMuchTime = 0.1;
