@@ -212,6 +212,7 @@ TEST(CostModel, PrefersFewRoundsForShortAndFewBytesForLongParts) {
   EXPECT_EQ(chosen(CollectiveKind::kReduce, std::size_t{1} << 20, 64), "two_level_halving_reduce");
   EXPECT_EQ(chosen(CollectiveKind::kReduce, std::size_t{1} << 26, 7), "two_level_ring_reduce");
   EXPECT_EQ(chosen(CollectiveKind::kBroadcast, 1, 8), "two_level_binomial");
+  EXPECT_EQ(chosen(CollectiveKind::kBroadcast, std::size_t{1} << 18, 64), "two_level_halving_broadcast");
   EXPECT_EQ(chosen(CollectiveKind::kBroadcast, std::size_t{1} << 26, 8), "two_level_scatter_all_gather");
 }
 

@@ -65,9 +65,9 @@ TEST(Selection, HasOneNamePerCollective) {
 }
 
 TEST(Selection, KnowsEveryBuiltInName) {
-  for (const std::string_view name : {"pieces", "direct", "single_copy", "recursive_doubling", "ring",
-                                      "halving_doubling", "binomial", "scatter_all_gather",
-                                      "binomial_reduce", "halving_reduce", "ring_reduce"}) {
+  for (const std::string_view name :
+       {"pieces", "direct", "single_copy", "recursive_doubling", "ring", "halving_doubling", "binomial",
+        "halving_broadcast", "scatter_all_gather", "binomial_reduce", "halving_reduce", "ring_reduce"}) {
     ASSERT_NE(find_built_in(name), nullptr) << name;
     EXPECT_NO_THROW(Selection(name, {})) << name;
   }

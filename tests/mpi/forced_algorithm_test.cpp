@@ -24,7 +24,7 @@ TEST(ForcedAlgorithm, IsTaken) {
   std::vector<float> own_memory(300'000, 1);
   const bool in_heap = name != "single_copy";
   const Tensor tensor = in_heap ? filled(300'000, 1) : Tensor::wrap(std::span(own_memory), {300'000});
-  if (name == "binomial" || name == "scatter_all_gather")
+  if (name == "binomial" || name == "halving_broadcast" || name == "scatter_all_gather")
     communicator->broadcast(tensor, 0);
   else if (name.ends_with("_reduce"))
     communicator->reduce(tensor, communicator->rank() == 0 ? tensor : Tensor(), ReduceOp::kSum, 0);

@@ -1,5 +1,6 @@
 #include "broadcast.h"
 
+#include "halving_doubling.h"
 #include "ring.h"
 
 namespace cohort::network {
@@ -49,6 +50,18 @@ constinit const LaneAlgorithm kBinomial{.name = "two_level_binomial",
                                               return binomial_broadcast(call.lane, call.part, call.root,
                                                                         size_of(call.arithmetic.dtype));
                                             }};
+
+constinit const LaneAlgorithm kHalvingBroadcast{
+    .name = "two_level_halving_broadcast",
+    .kind = CollectiveKind::kBroadcast,
+    .cost = [](const LaneShape& lane, double bytes) -> LaneCost {
+      return {2 * (lane.doublings + lane.folds), (2 * lane.ring_fraction + 2 * lane.folds) * bytes, 0};
+    },
+    .part_bytes = [](int /*members*/, std::size_t message_bytes) { return 2 * message_bytes; },
+    .run =
+        [](const PartCall& call) {
+          return halving_broadcast(call.lane, call.part, call.root, size_of(call.arithmetic.dtype));
+        }};
 
 constinit const LaneAlgorithm kScatterAllGather{
     .name = "two_level_scatter_all_gather",

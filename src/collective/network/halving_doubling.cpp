@@ -88,6 +88,29 @@ Task<> redouble_at(int number, Lane lane, Part part, const Fold& fold, const Cut
   }
 }
 
+/// The same backwards: from the member of one number, which has all, each gets its block.
+Task<> halve_from(int number, Lane lane, Part part, const Fold& fold, const Cut& cut) {
+  const int way = fold.number() ^ number;
+  for (int distance = fold.active_members() / 2; distance > 0; distance /= 2) {
+    if ((way & (distance - 1)) != 0) continue;  // nothing has come this far yet
+    const int other = fold.number() ^ distance;
+    const bool receives = (way & distance) != 0;
+    const Span moved = span_of(receives ? fold.number() : other, distance);
+    std::byte* const data = part.output + cut.begin(moved);
+    Transfer transfer = receives ? lane.receive(fold.member(other), part.tag, data, cut.bytes(moved))
+                                 : lane.send(fold.member(other), part.tag, data, cut.bytes(moved));
+    co_await until([&] { return transfer.done(); });
+  }
+}
+
+/// All of one member's output becomes that of another one.
+Task<> hand_over(int from, int to, Lane lane, Part part, std::size_t bytes) {
+  if (from == to || (lane.index() != from && lane.index() != to)) co_return;
+  Transfer transfer = lane.index() == from ? lane.send(to, part.tag, part.output, bytes)
+                                           : lane.receive(from, part.tag, part.output, bytes);
+  co_await until([&] { return transfer.done(); });
+}
+
 }  // namespace
 
 Task<> halving_doubling_all_reduce(Lane lane, Part part, Arithmetic arithmetic) {
@@ -114,17 +137,20 @@ Task<> halving_reduce(Lane lane, Part part, int root, Arithmetic arithmetic) {
     co_await halve(lane, part, arithmetic, fold, cut, source);
     co_await redouble_at(number, lane, part, fold, cut);
   }
-  const int holder = fold.member(number);
-  if (holder == root) co_return;
-  // The root sat out.
-  const std::size_t bytes = arithmetic.bytes(part.elements);
-  if (lane.index() == holder) {
-    Transfer sending = lane.send(root, part.tag, part.output, bytes);
-    co_await until([&] { return sending.done(); });
-  } else if (lane.index() == root) {
-    Transfer receiving = lane.receive(holder, part.tag, part.output, bytes);
-    co_await until([&] { return receiving.done(); });
+  // The root may have sat out.
+  co_await hand_over(fold.member(number), root, lane, part, arithmetic.bytes(part.elements));
+}
+
+Task<> halving_broadcast(Lane lane, Part part, int root, std::size_t element_bytes) {
+  const Fold fold(lane);
+  const Cut cut{EvenBlocks(part.elements, fold.active_members()), element_bytes};
+  const int number = fold.number_for(root);
+  co_await hand_over(root, fold.member(number), lane, part, part.elements * element_bytes);
+  if (!fold.sits_out()) {
+    co_await halve_from(number, lane, part, fold, cut);
+    co_await redouble(lane, part, fold, cut);
   }
+  co_await fold.leave(lane, part, element_bytes);
 }
 
 constinit const LaneAlgorithm kHalvingDoubling{

@@ -18,4 +18,7 @@ extern const LaneAlgorithm kHalvingDoubling;
 /// the way.
 [[nodiscard]] Task<> halving_reduce(Lane lane, Part part, int root, Arithmetic arithmetic);
 
+/// The same backwards: all outputs get that of the root, in blocks along the tree and then by doubling.
+[[nodiscard]] Task<> halving_broadcast(Lane lane, Part part, int root, std::size_t element_bytes);
+
 }  // namespace cohort::network

@@ -12,9 +12,17 @@
 namespace cohort::network {
 
 std::span<const LaneAlgorithm* const> lane_algorithms() noexcept {
-  static constexpr std::array kAll{
-      &kRecursiveDoubling, &kRing,           &kHalvingDoubling, &kRankOrder, &kChain, &kBinomial,
-      &kScatterAllGather,  &kBinomialReduce, &kHalvingReduce,   &kRingReduce};
+  static constexpr std::array kAll{&kRecursiveDoubling,
+                                   &kRing,
+                                   &kHalvingDoubling,
+                                   &kRankOrder,
+                                   &kChain,
+                                   &kBinomial,
+                                   &kScatterAllGather,
+                                   &kHalvingBroadcast,
+                                   &kBinomialReduce,
+                                   &kHalvingReduce,
+                                   &kRingReduce};
   return kAll;
 }
 
