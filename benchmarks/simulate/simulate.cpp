@@ -2,10 +2,14 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
 
 #include <cohort/base/error.h>
 
 #include "collective/network/cost_model.h"
+#include "errors.h"
 #include "simulation/fault_schedule.h"
 #include "simulation/simulated_cluster.h"
 
@@ -131,8 +135,22 @@ SimulateResult measure(const SimulateOptions& options, const CommandContext&) {
     }
     return result;
   }
+  std::ofstream plot;
+  if (!options.plot.empty()) {
+    plot.open(options.plot);
+    if (!plot) {
+      throw UsageError("--plot {}: cannot be written ({}); name a file in a folder that exists and is yours",
+                       options.plot, std::strerror(errno));
+    }
+  }
   for (int nodes = 2; nodes < options.nodes; nodes *= 2) simulate(options, nodes, result.rows);
   simulate(options, options.nodes, result.rows);
+  if (plot.is_open()) {
+    write_plot(plot, result);
+    plot.close();
+    if (!plot)
+      throw Unavailable("--plot {}: could not be written completely: is the disk full?", options.plot);
+  }
   return result;
 }
 

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <ostream>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -22,6 +23,7 @@ struct SimulateOptions {
   simulation::NetworkModel network = {};
   std::optional<std::uint64_t> faults = {};  ///< so many jobs with a fault, and no times
   std::uint64_t seed = 0;                    ///< of the first of them
+  std::string plot = {};                     ///< file for a picture of the times; empty: none
 };
 
 struct SimulateRow {
@@ -40,6 +42,9 @@ struct SimulateResult {
 
 /// @throws Internal where a job with a fault hangs, is wrong, or blames an innocent member, with its seed.
 [[nodiscard]] SimulateResult measure(const SimulateOptions& options, const CommandContext& context);
+
+/// In SVG. Expects times.
+void write_plot(std::ostream& stream, const SimulateResult& result);
 
 void write_report(Format format, std::ostream& stream, const Environment& environment,
                   const SimulateResult& result);

@@ -19,6 +19,7 @@ OptionsDescription options() {
   add_option(all, "gbits", "N", "a node's link, in Gbit/s; default 100");
   add_option(all, "group", "N", "nodes below one switch; default 0: all");
   add_option(all, "taper", "N", "nodes' bandwidth over that of their switch's link; default 1");
+  add_option(all, "plot", "FILE", "write a picture of the times there, in SVG");
   add_option(all, "faults", "N", "carry out N jobs with a fault instead, and check them");
   add_option(all, "seed", "N", "of the first such job; default 0");
   return all;
@@ -34,6 +35,8 @@ CommandOptions parse(const GivenOptions& given) {
   if (given.has("group")) simulate.network.nodes_of_group = given.count("group", 0, kMany);
   if (given.has("taper")) simulate.network.taper = given.count("taper", 1, kMany);
   if (given.has("faults")) simulate.faults = static_cast<std::uint64_t>(given.count("faults", 1, kMany));
+  if (simulate.faults) given.refuse({"plot"}, "jobs with faults have no times");
+  simulate.plot = given.text("plot");
   if (given.has("seed")) simulate.seed = static_cast<std::uint64_t>(given.count("seed", 0, 1 << 30));
   return simulate;
 }

@@ -149,6 +149,14 @@ fi
 
 echo "simulate: times between many nodes and jobs with faults, in one process"
 if ((ranks == 1)); then
+  succeeds "${program[@]}" simulate --nodes 4 --lanes 2 --latency-ns 1000 --format csv --plot "$scratch/plot.svg"
+  python3 - "$scratch/plot.svg" <<'PYTHON' || fail "the plot has not two lines of two points for each call"
+import sys, xml.etree.ElementTree as xml
+lines = [line for line in xml.parse(sys.argv[1]).iter("{http://www.w3.org/2000/svg}polyline")]
+assert len(lines) == 24 and all(len(line.get("points").split()) == 2 for line in lines), len(lines)
+PYTHON
+  ! "${program[@]}" simulate --nodes 2 --plot "$scratch/missing/plot.svg" >"$scratch/out" 2>&1 || fail "a plot goes nowhere"
+  grep -q -- '--plot .*cannot be written' "$scratch/out" || fail "does not say where the plot cannot be written"
   succeeds "${program[@]}" simulate --nodes 4 --lanes 2 --latency-ns 1000 --format csv
   same "heading" collective,nodes,lanes,bytes,algorithm,simulated_us,formula_us "$(head -1 "$scratch/out")"
   same "rounds of a barrier" "2,1 4,2" \

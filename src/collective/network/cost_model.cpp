@@ -124,6 +124,9 @@ struct BlockCosts {
 
 constexpr double kOfFurtherMessage = 0.25;
 
+/// The same where the members of a node share its link: of each message on that.
+constexpr double kOfMessageOnLink = 0.1;
+
 /// What it takes that a node's members bring their data to one of them and get its data from there, in
 /// latencies.
 constexpr double kMeetingsOfNode = 0.25;
@@ -135,7 +138,7 @@ double pairwise_latencies(CollectiveKind kind, const LaneShape& lane, double mem
   const bool goes_to_all = kind == CollectiveKind::kGather || kind == CollectiveKind::kScatter ||
                            kind == CollectiveKind::kAllToAll;
   const double messages = (lane.members - 1) * (goes_to_all ? members : 1);
-  return 1 + (messages - 1) * kOfFurtherMessage;
+  return 1 + (messages - 1) * std::max(kOfFurtherMessage, members * kOfMessageOnLink);
 }
 
 /// `members`: of a node.
