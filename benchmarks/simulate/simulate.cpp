@@ -41,6 +41,11 @@ constexpr std::array kCases{Case{CollectiveKind::kBarrier, 0},
                             Case{CollectiveKind::kScatter, 64},
                             Case{CollectiveKind::kAllToAll, 64}};
 
+constexpr std::array kKinds{CollectiveKind::kAllReduce,     CollectiveKind::kReduce,
+                            CollectiveKind::kBroadcast,     CollectiveKind::kAllGather,
+                            CollectiveKind::kReduceScatter, CollectiveKind::kGather,
+                            CollectiveKind::kScatter,       CollectiveKind::kAllToAll};
+
 /// Whether a call of the kind has a block for each member.
 bool moves_blocks(CollectiveKind kind) {
   switch (kind) {
@@ -51,6 +56,16 @@ bool moves_blocks(CollectiveKind kind) {
     case CollectiveKind::kAllToAll: return true;
     default: return false;
   }
+}
+
+/// What is simulated among so many members.
+std::vector<Case> cases_of(const SimulateOptions& options, int members) {
+  if (!options.bytes) return {kCases.begin(), kCases.end()};
+  std::vector<Case> cases;
+  for (const CollectiveKind kind : kKinds)
+    cases.push_back(
+        {kind, moves_blocks(kind) ? *options.bytes / static_cast<std::size_t>(members) : *options.bytes});
+  return cases;
 }
 
 /// The buffers of a call, which all members share: only times are of interest.
@@ -111,15 +126,16 @@ void simulate(const SimulateOptions& options, int nodes, std::vector<SimulateRow
   const Case long_call{CollectiveKind::kAllReduce, std::size_t{1} << 20};
   const Buffers long_buffers(long_call, cluster.size());
   cluster.run(1, [&](Communicator& member, int) { return start(member, long_call.kind, long_buffers); });
-  for (const Case& what : kCases) {
+  for (const Case& what : cases_of(options, cluster.size())) {
     const Buffers buffers(what, cluster.size());
     const auto call = [&](Communicator& member, int) { return start(member, what.kind, buffers); };
     const SimulatedRun run = cluster.run(1, call);
     for (const std::optional<Error>& error : run.errors) {
       if (error) throw_error(*error);
     }
-    rows.push_back({to_string(what.kind), nodes, what.bytes, cluster.communicator(0).last_algorithm(),
-                    run.seconds * 1e6, formula_seconds(what, options, nodes) * 1e6});
+    rows.push_back({to_string(what.kind), nodes, options.bytes.value_or(what.bytes),
+                    cluster.communicator(0).last_algorithm(), run.seconds * 1e6,
+                    formula_seconds(what, options, nodes) * 1e6});
   }
 }
 

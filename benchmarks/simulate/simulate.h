@@ -3,6 +3,7 @@
 // wrong.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <ostream>
@@ -21,6 +22,7 @@ struct SimulateOptions {
   int nodes = 256;  ///< the most; also 2, 4, and so on up to them
   int lanes = 4;    ///< members of each node
   simulation::NetworkModel network = {};
+  std::optional<std::size_t> bytes = {};  ///< of the largest buffer of each call; none: of each, some sizes
   std::optional<std::uint64_t> faults = {};  ///< so many jobs with a fault, and no times
   std::uint64_t seed = 0;                    ///< of the first of them
   std::string plot = {};                     ///< file for a picture of the times; empty: none
@@ -29,7 +31,7 @@ struct SimulateOptions {
 struct SimulateRow {
   std::string_view collective;
   int nodes = 0;
-  std::size_t bytes = 0;  ///< of the block of one member, or of the whole data
+  std::size_t bytes = 0;  ///< of the block of one member, or of the whole data; or as asked for
   std::string_view algorithm;
   double simulated_us = 0;
   double formula_us = 0;

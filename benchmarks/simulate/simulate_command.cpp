@@ -17,6 +17,8 @@ OptionsDescription options() {
   add_option(all, "lanes", "N", "members of each node, with 0.7 MiB of memory for each; default 4");
   add_option(all, "latency-ns", "NS", "of a message between two nodes; default 2000");
   add_option(all, "gbits", "N", "a node's link, in Gbit/s; default 100");
+  add_option(all, "eager-bytes", "N", "longer messages wait for their receives; default 8192");
+  add_option(all, "bytes", "N", "of each call's largest buffer; default: of each call, some sizes");
   add_option(all, "group", "N", "nodes below one switch; default 0: all");
   add_option(all, "taper", "N", "nodes' bandwidth over that of their switch's link; default 1");
   add_option(all, "plot", "FILE", "write a picture of the times there, in SVG");
@@ -32,6 +34,9 @@ CommandOptions parse(const GivenOptions& given) {
   if (given.has("lanes")) simulate.lanes = given.count("lanes", 1, 64);
   if (given.has("latency-ns")) simulate.network.latency_seconds = given.count("latency-ns", 0, kMany) * 1e-9;
   if (given.has("gbits")) simulate.network.seconds_per_byte = 8e-9 / given.count("gbits", 1, kMany);
+  if (given.has("eager-bytes"))
+    simulate.network.eager_bytes = static_cast<std::size_t>(given.count("eager-bytes", 1, 1 << 30));
+  if (given.has("bytes")) simulate.bytes = static_cast<std::size_t>(given.count("bytes", 1, 1 << 30));
   if (given.has("group")) simulate.network.nodes_of_group = given.count("group", 0, kMany);
   if (given.has("taper")) simulate.network.taper = given.count("taper", 1, kMany);
   if (given.has("faults")) simulate.faults = static_cast<std::uint64_t>(given.count("faults", 1, kMany));

@@ -64,26 +64,30 @@ void SimulatedNetwork::set_time(double seconds) {
 }
 
 std::optional<int> SimulatedNetwork::go_on(double latest) {
-  if (events_.empty() || events_.top().at > latest) {
-    set_time(latest);
-    return std::nullopt;
+  while (!events_.empty() && events_.top().at <= latest) {
+    const Event event = events_.top();
+    events_.pop();
+    set_time(event.at);
+    if (const std::optional<int> member = handle(event)) return member;
   }
-  const Event event = events_.top();
-  events_.pop();
-  set_time(event.at);
-  return handle(event);
+  set_time(latest);
+  return std::nullopt;
 }
 
 /// The member that something is there for.
-int SimulatedNetwork::handle(const Event& event) {
+std::optional<int> SimulatedNetwork::handle(const Event& event) {
   Message& message = messages_[event.message];
-  if (!event.arrives) {
-    if (!message.is_eager) {
-      const Transfer& receive = member(message.to).transfers[*message.receive];
-      copy_bytes(receive.into.data(), copied_part(message.data));
-    }
-    member(message.from).transfers[message.sender_ticket].is_done = true;
-    return message.from;
+  switch (event.step) {
+    case Step::kStarts: start(event.message); return std::nullopt;
+    case Step::kEnters: enter(event.message); return std::nullopt;
+    case Step::kHasLeft:
+      if (!message.is_eager) {
+        const Transfer& receive = member(message.to).transfers[*message.receive];
+        copy_bytes(receive.into.data(), copied_part(message.data));
+      }
+      member(message.from).transfers[message.sender_ticket].is_done = true;
+      return message.from;
+    case Step::kArrives: break;
   }
   const int to = message.to;
   if (!message.control.empty()) {
@@ -162,7 +166,7 @@ SimulatedNetwork::Ticket SimulatedNetwork::send(int rank, const Transport::Addre
   if (is_eager) message.copy.assign(copied_part(data).begin(), copied_part(data).end());
   message.sender_ticket = new_transfer(rank, {.bytes = data.size()});
   const Ticket ticket = message.sender_ticket;
-  if (is_eager) start(number, now_);
+  if (is_eager) start(number);
   Member& receiver = member(to.member);
   const auto line = receiver.lines.try_emplace(line_of({to.channel, rank, to.tag})).first;
   if (line->second.receives.empty()) {
@@ -198,27 +202,45 @@ void SimulatedNetwork::meet(MessageNumber number, Ticket receive) {
   if (message.data.size() > member(message.to).transfers[receive].into.size()) return;
   message.receive = receive;
   if (!message.is_eager)
-    start(number,
-          std::max(now_, message.sent_at + options_.model.latency_seconds) + options_.model.latency_seconds);
+    add_event(
+        std::max(now_, message.sent_at + options_.model.latency_seconds) + options_.model.latency_seconds,
+        number, Step::kStarts);
   else if (message.has_arrived)
     complete_receive(number);
 }
 
-void SimulatedNetwork::start(MessageNumber number, double at) {
+namespace {
+
+/// When the first byte passes a link, which is busy until the last one has.
+double pass(double& free_at, double first, double seconds) {
+  first = std::max(first, free_at);
+  free_at = first + seconds;
+  return first;
+}
+
+}  // namespace
+
+/// A node's messages leave in the order in which they were started. Links further on pass them in the order
+/// in which they come there, so that is not decided here.
+void SimulatedNetwork::start(MessageNumber number) {
+  const Message& message = messages_[number];
+  const double bytes = static_cast<double>(message.data.size()) * options_.model.seconds_per_byte;
+  double& link = out_[static_cast<std::size_t>(node_of(message.from))];
+  const double first = pass(link, now_, std::max(bytes, options_.model.gap_seconds));
+  add_event(first + bytes, number, Step::kHasLeft);
+  if (first > now_)
+    add_event(first, number, Step::kEnters);
+  else
+    enter(number);
+}
+
+void SimulatedNetwork::enter(MessageNumber number) {
   const Message& message = messages_[number];
   const NetworkModel& model = options_.model;
   const auto from = static_cast<std::size_t>(node_of(message.from));
   const auto to = static_cast<std::size_t>(node_of(message.to));
   const double bytes = static_cast<double>(message.data.size()) * model.seconds_per_byte;
-  // When the first byte passes a link, which is busy until the last one has.
-  const auto pass = [](double& free_at, double first, double seconds) {
-    first = std::max(first, free_at);
-    free_at = first + seconds;
-    return first;
-  };
-  const double busy = std::max(bytes, model.gap_seconds);
-  double first = pass(out_[from], at, busy);
-  add_event(first + bytes, number, false);
+  double first = now_;
   double slowest = bytes;
   if (model.nodes_of_group > 0) {
     const auto group = static_cast<std::size_t>(model.nodes_of_group);
@@ -229,12 +251,13 @@ void SimulatedNetwork::start(MessageNumber number, double at) {
       first = pass(group_in_[to / group], first, of_group);
     }
   }
-  first = pass(in_[to], first + model.latency_seconds + delay_of(static_cast<int>(from)), busy);
-  add_event(first + slowest, number, true);
+  first = pass(in_[to], first + model.latency_seconds + delay_of(static_cast<int>(from)),
+               std::max(bytes, model.gap_seconds));
+  add_event(first + slowest, number, Step::kArrives);
 }
 
-void SimulatedNetwork::add_event(double at, MessageNumber number, bool arrives) {
-  events_.push({at, events_made_++, number, arrives});
+void SimulatedNetwork::add_event(double at, MessageNumber number, Step step) {
+  events_.push({at, events_made_++, number, step});
 }
 
 std::optional<std::size_t> SimulatedNetwork::poll(int rank, Ticket ticket) {
@@ -266,7 +289,7 @@ void SimulatedNetwork::send_control(int rank, int to, std::string_view text) {
   if (is_cut(node_of(rank), node_of(to)) || is_dead(rank)) return;
   const MessageNumber number = new_message(rank, to);
   messages_[number].control = text;
-  add_event(now_ + options_.model.latency_seconds + delay_of(node_of(rank)), number, true);
+  add_event(now_ + options_.model.latency_seconds + delay_of(node_of(rank)), number, Step::kArrives);
 }
 
 std::optional<Transport::ControlMessage> SimulatedNetwork::receive_control(int rank) {

@@ -51,8 +51,8 @@ class SimulatedNetwork {
   /// From then on this thread's time is the system's again, which is later.
   void end_virtual_time() { clock_.reset(); }
 
-  /// Moves the clock on to the next event, but not beyond `latest`. The member that a transfer or a control
-  /// message is there for; nothing where nothing happens until `latest`, at which the clock is then.
+  /// Moves the clock on to the next member that a transfer or a control message is there for, which it
+  /// returns; nothing where there is none until `latest`, at which the clock is then.
   [[nodiscard]] std::optional<int> go_on(double latest);
 
   // What a SimulatedTransport does for its member.
@@ -107,11 +107,18 @@ class SimulatedNetwork {
     std::unordered_map<LineKey, Line> lines;  ///< that are not empty
     std::deque<Transport::ControlMessage> control_messages;
   };
+  /// What happens to a message.
+  enum class Step : std::uint8_t {
+    kStarts,   ///< waits for its node's link
+    kEnters,   ///< its first byte is on the way
+    kHasLeft,  ///< its last byte is
+    kArrives,  ///< its last byte is there
+  };
   struct Event {
     double at = 0;
     std::uint64_t number = 0;  ///< events of one time go in the order in which they were made
     MessageNumber message = 0;
-    bool arrives = false;  ///< otherwise it has left
+    Step step = Step::kStarts;
     friend bool operator>(const Event& a, const Event& b) {
       return a.at != b.at ? a.at > b.at : a.number > b.number;
     }
@@ -127,9 +134,10 @@ class SimulatedNetwork {
   template <class Element>
   static std::uint32_t pop(Queue& queue, const std::vector<Element>& elements);
   void meet(MessageNumber number, Ticket receive);
-  void start(MessageNumber number, double at);
-  void add_event(double at, MessageNumber number, bool arrives);
-  int handle(const Event& event);
+  void start(MessageNumber number);
+  void enter(MessageNumber number);
+  void add_event(double at, MessageNumber number, Step step);
+  std::optional<int> handle(const Event& event);
   void complete_receive(MessageNumber number);
   [[nodiscard]] std::span<const std::byte> copied_part(std::span<const std::byte> data) const noexcept {
     return data.first(std::min(data.size(), options_.copied_bytes));
