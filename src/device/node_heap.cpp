@@ -9,6 +9,8 @@
 #include <cerrno>
 #include <cstring>
 #include <mutex>
+#include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -18,6 +20,7 @@
 
 #include "base/memory_file.h"
 #include "memory_limits.h"
+#include "page_tables.h"
 
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/asan_interface.h>
@@ -72,16 +75,17 @@ int make_file(std::size_t bytes) {
   return -1;
 }
 
-/// Gives a range its pages. Each first touch happens here, on the thread that asked for memory,
-/// so that the pages lie near its core.
-void back_with_pages(std::byte* begin, std::size_t bytes) {
+/// Gives a range its pages; whether these are huge. Each first touch happens here, on the thread that asked
+/// for memory, so that the pages lie near its core.
+bool back_with_pages(std::byte* begin, std::size_t bytes) {
   if (config().huge_pages()) {
     // Collapsing takes pages that exist, so one per huge page is touched first.
     for (std::size_t at = 0; at < bytes; at += kHugePage) begin[at] = std::byte{0};
-    if (madvise(begin, bytes, MADV_COLLAPSE) == 0) return;
+    if (madvise(begin, bytes, MADV_COLLAPSE) == 0) return true;
   }
   // Where the kernel knows neither, pages come one by one as they are used.
   static_cast<void>(madvise(begin, bytes, MADV_POPULATE_WRITE));
+  return false;
 }
 
 }  // namespace
@@ -109,6 +113,12 @@ class NodeHeap::Blocks {
     const std::lock_guard lock(mutex_);
     used_ -= of_block.bytes;
     free_[of_block.index].push_back(block);
+  }
+
+  void warn_of_page_tables(int processes) {
+    const std::lock_guard lock(mutex_);
+    processes_ = processes;
+    look_at_page_tables();
   }
 
   [[nodiscard]] Statistics statistics() const {
@@ -155,11 +165,22 @@ class NodeHeap::Blocks {
     const std::size_t available = available_memory();
     const std::size_t added = wanted <= available / 2 ? wanted : bytes;
     if (added > available) return refuse("memory is short", added, available, warned_of_memory_);
-    back_with_pages(base_ + backed_, added);
+    if (!back_with_pages(base_ + backed_, added)) {
+      in_small_pages_ += added;
+      look_at_page_tables();
+    }
     ASAN_POISON_MEMORY_REGION(base_ + backed_, added);
     backed_ += added;
     ++growths_;
     return true;
+  }
+
+  /// Warns once.
+  void look_at_page_tables() {
+    if (warned_of_page_tables_) return;
+    const std::optional<std::string> warning = page_table_warning(in_small_pages_, processes_);
+    warned_of_page_tables_ = warning.has_value();
+    if (warning) logging::warning("{}", *warning);
   }
 
   /// Warns once per reason: tensors that do not fit are private, and everything still works.
@@ -176,12 +197,15 @@ class NodeHeap::Blocks {
   const std::size_t bytes_;
   bool warned_of_room_ = false;
   bool warned_of_memory_ = false;
+  bool warned_of_page_tables_ = false;
   mutable std::mutex mutex_;
   std::array<std::vector<std::byte*>, kSizeClasses> free_;
   std::byte* small_next_ = nullptr;
   std::size_t small_left_ = 0;
   std::size_t cut_ = 0;     ///< where the next block is cut
   std::size_t backed_ = 0;  ///< up to where there are pages
+  std::size_t in_small_pages_ = 0;
+  int processes_ = 1;  ///< that map the heap
   std::size_t used_ = 0;
   std::size_t growths_ = 0;
 };
@@ -237,6 +261,8 @@ NodeHeap* NodeHeap::of_this_process() {
 std::byte* NodeHeap::allocate(std::size_t bytes) { return blocks_->allocate(bytes); }
 
 void NodeHeap::release(std::byte* block, std::size_t bytes) noexcept { blocks_->release(block, bytes); }
+
+void NodeHeap::warn_of_page_tables(int processes) { blocks_->warn_of_page_tables(processes); }
 
 NodeHeap::Statistics NodeHeap::statistics() const { return blocks_->statistics(); }
 

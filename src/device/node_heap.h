@@ -51,6 +51,9 @@ class NodeHeap {
   /// The size of the file and of each mapping of it; most of it never has pages.
   [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
 
+  /// So many processes map it and have heaps like it; a warning says if their page tables become large.
+  void warn_of_page_tables(int processes);
+
   /// The file, for handing to a process of the same node.
   [[nodiscard]] int descriptor() const noexcept { return descriptor_; }
 

@@ -150,6 +150,8 @@ std::shared_ptr<const NodeMemory> NodeMemory::connect(int rank, std::span<const 
   }
   memory->shared_ = verdict.shares;
   memory->single_copy_ = verdict.copies;
+  const bool is_first = std::ranges::none_of(peers, [&](int peer) { return peer < rank; });
+  if (memory->shared_ && is_first) heap->warn_of_page_tables(static_cast<int>(peers.size()) + 1);
   if (!peers.empty() && !memory->shared_) {
     logging::warning(
         "the workers of this node cannot map each other's memory; each is a node of its own in collectives");
