@@ -55,7 +55,7 @@ constinit const LaneAlgorithm kHalvingBroadcast{
     .name = "two_level_halving_broadcast",
     .kind = CollectiveKind::kBroadcast,
     .cost = [](const LaneShape& lane, double bytes) -> LaneCost {
-      return {2 * (lane.doublings + lane.folds), (2 * lane.ring_fraction + 2 * lane.folds) * bytes, 0};
+      return {2 * (lane.doublings + lane.folds), (2 * lane.ring_fraction + 2 * lane.folds) * bytes, 0, 2};
     },
     .part_bytes = [](int /*members*/, std::size_t message_bytes) { return 2 * message_bytes; },
     .run =

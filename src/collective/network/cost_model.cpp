@@ -24,14 +24,25 @@ struct Network {
   }
 };
 
+/// Of the messages of a part, one after the other.
+double latencies(const LaneCost& cost, double bytes_of_part, const Network& network) {
+  if (cost.rounds_of_each_length == 0) return cost.rounds * network.latency_of(bytes_of_part / cost.rounds);
+  double sum = 0;
+  double message = bytes_of_part / (2 * cost.rounds_of_each_length);
+  for (double rounds = cost.rounds; rounds > 0; rounds -= cost.rounds_of_each_length) {
+    sum += std::min<double>(rounds, cost.rounds_of_each_length) * network.latency_of(message);
+    message /= 2;
+  }
+  return sum;
+}
+
 // Parts in flight share the latency of their rounds. Moving messages and reducing them add up, since one
 // thread does both: where the network is fast, neither hides the other.
 double seconds(const LaneCost& cost, std::size_t bytes, std::size_t bytes_of_part, const Network& network) {
   const CostConstants& constants = network.constants;
   const double parts = std::ceil(static_cast<double>(bytes) / static_cast<double>(bytes_of_part));
   const double batches = std::ceil(parts / static_cast<double>(kPartsInFlight));
-  const double message_bytes = cost.bytes_sent / (cost.rounds * parts);
-  return batches * cost.rounds * network.latency_of(message_bytes) +
+  return batches * latencies(cost, cost.bytes_sent / parts, network) +
          cost.bytes_sent * constants.seconds_per_byte +
          cost.bytes_reduced * constants.reduce_seconds_per_byte;
 }
@@ -152,9 +163,9 @@ std::optional<BlockCosts> block_costs(CollectiveKind kind, double bytes, const L
     case CollectiveKind::kAllGather:
     case CollectiveKind::kSplit:
     case CollectiveKind::kGather:
-    case CollectiveKind::kScatter: return BlockCosts{{rounds, sent, 2 * bytes}, {pairwise, sent, 0}};
+    case CollectiveKind::kScatter: return BlockCosts{{rounds, sent, 2 * bytes, 1}, {pairwise, sent, 0}};
     case CollectiveKind::kReduceScatter:
-      return BlockCosts{{rounds, sent, 2 * bytes + sent}, {pairwise, sent, bytes}};
+      return BlockCosts{{rounds, sent, 2 * bytes + sent, 1}, {pairwise, sent, bytes}};
     case CollectiveKind::kAllToAll:
       return BlockCosts{{rounds, doublings * bytes / 2, 2 * bytes}, {pairwise, sent, 0}};
     case CollectiveKind::kAllReduce:

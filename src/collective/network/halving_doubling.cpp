@@ -158,7 +158,7 @@ constinit const LaneAlgorithm kHalvingDoubling{
     .kind = CollectiveKind::kAllReduce,
     .cost = [](const LaneShape& lane, double bytes) -> LaneCost {
       return {2 * (lane.doublings + lane.folds), (2 * lane.ring_fraction + 2 * lane.folds) * bytes,
-              (lane.ring_fraction + lane.folds) * bytes};
+              (lane.ring_fraction + lane.folds) * bytes, 2};
     },
     .part_bytes = [](int /*members*/, std::size_t message_bytes) { return 2 * message_bytes; },
     .run =

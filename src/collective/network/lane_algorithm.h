@@ -41,6 +41,9 @@ struct LaneCost {
   double rounds = 0;         ///< alphas
   double bytes_sent = 0;     ///< betas
   double bytes_reduced = 0;  ///< gammas
+  /// Messages of the longest kind are followed by ones of half the length and so on, in so many rounds each;
+  /// 0: all messages have one length.
+  int rounds_of_each_length = 0;
 };
 
 /// A part of a lane's data, for an algorithm of any kind.
