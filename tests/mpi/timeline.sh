@@ -106,5 +106,11 @@ assert titles["step"], titles
 texts = {text.text for text in picture.iter(svg + "text")}
 assert sum(text.startswith("worker ") for text in texts) == ranks, texts
 PYTHON
+for wrong in '"pid":-1,"tid":0,"ts":1,"dur":1' '"pid":1e300,"tid":0,"ts":1,"dur":1' '"pid":0,"tid":0,"ts":-1,"dur":1' \
+  '"pid":0,"tid":0,"ts":1,"dur":1e300' '"pid":0,"tid":"a","ts":1,"dur":1' '"pid":0,"tid":0,"dur":1'; do
+  printf '[\n{"name":"a","ph":"X",%s,"args":{}},\n' "$wrong" >"$work/wrong.json"
+  if "$info" --timeline "$work/wrong.json" 2>"$work/refused"; then echo "timeline: takes $wrong" >&2; exit 1; fi
+  grep -q 'line 2: is no event of a timeline' "$work/refused"
+done
 if "$info" --timeline "$work/picture.svg" 2>"$work/refused"; then echo "timeline: a picture is read as a timeline" >&2; exit 1; fi
 grep -q 'is no timeline' "$work/refused"

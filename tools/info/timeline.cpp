@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <fstream>
+#include <limits>
 #include <optional>
 #include <string_view>
 #include <tuple>
@@ -39,6 +40,22 @@ std::optional<Part> part_of(std::string_view name) {
   return found == kParts.end() ? std::nullopt : std::optional(found->first);
 }
 
+/// A number of a worker or a track.
+int number_of(const Json& value) {
+  const auto number = value.get<std::int64_t>();
+  if (!value.is_number_integer() || number < 0 || number > std::numeric_limits<int>::max())
+    throw InvalidArgument("{} numbers no worker and no track", value.dump());
+  return static_cast<int>(number);
+}
+
+/// In microseconds.
+double time_of(const Json& value) {
+  constexpr double kCentury = 3.2e15;
+  const double time = value.get<double>();
+  if (!(time >= 0 && time <= kCentury)) throw InvalidArgument("{} is no time in microseconds", value.dump());
+  return time;
+}
+
 class Reader {
  public:
   explicit Reader(std::string file) { facts_.file = std::move(file); }
@@ -48,12 +65,13 @@ class Reader {
     if (line.empty() || line == "[" || line == "]") return;
     const Json event = Json::parse(line);
     const std::string& kind = event.at("ph").get_ref<const std::string&>();
-    const int worker = event.at("pid");
-    const int track = event.at("tid");
+    const int worker = number_of(event.at("pid"));
+    const int track = number_of(event.at("tid"));
     const std::string& name = event.at("name").get_ref<const std::string&>();
     if (kind == "X") {
       const bool is_programs = event.value("cat", "") == "span";
-      facts_.spans.push_back({worker, track, is_programs, index_of(name), event.at("ts"), event.at("dur")});
+      facts_.spans.push_back(
+          {worker, track, is_programs, index_of(name), time_of(event.at("ts")), time_of(event.at("dur"))});
     } else if (name == "process_name") {
       facts_.workers[worker] = event.at("args").at("name");
     } else if (name == "thread_name") {
@@ -167,7 +185,7 @@ TimelineFacts read_timeline(const std::string& file) {
     if (number == 1 && line != "[") throw InvalidArgument("--timeline {}: is no timeline of Cohort's", file);
     try {
       reader.take(line);
-    } catch (const nlohmann::json::exception& error) {
+    } catch (const std::exception& error) {
       if (stream.eof()) break;  // the job has not finished this line
       throw InvalidArgument("--timeline {}, line {}: is no event of a timeline: {}", file, number,
                             error.what());

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <utility>
 
 namespace cohort {
@@ -18,6 +19,9 @@ constexpr std::size_t kAnswersKept = 16;
 
 /// By how much clocks drift apart at most, as a fraction: the crystals of two machines differ by less.
 constexpr double kDrift = 100e-6;
+
+/// Times before that are converted by the first of so many offsets.
+constexpr std::size_t kOffsetsKept = 4096;
 
 struct Note {
   static constexpr std::uint64_t kMark = 0x6b636f6c63686f63ULL;  // tells these notes from others
@@ -69,15 +73,36 @@ bool ChiefClock::hear(std::string_view text) {
     const std::lock_guard lock(mutex_);
     answers_.push_back({heard, note.answered - (note.asked + half), half});
     if (answers_.size() > kAnswersKept) answers_.pop_front();
+    note_offset(heard, best_at(heard)->offset);
   }
   first_answer_.notify_all();
   return true;
 }
 
+void ChiefClock::note_offset(std::int64_t from, std::int64_t offset) {
+  if (offsets_.empty()) return offsets_.push_back({from, offset, from + offset});
+  const Offset& before = offsets_.back();
+  if (offset == before.offset) return;
+  offsets_.push_back({from, offset, std::max(from + before.offset, before.least)});
+  if (offsets_.size() > kOffsetsKept) offsets_.pop_front();
+}
+
 std::optional<ClockOffset> ChiefClock::offset() const {
   if (is_same_) return ClockOffset{};
-  const std::int64_t time = now();
   const std::lock_guard lock(mutex_);
+  return best_at(now());
+}
+
+std::int64_t ChiefClock::to_chief(std::int64_t time) const {
+  const std::lock_guard lock(mutex_);
+  if (offsets_.empty()) return time;
+  const auto next = std::ranges::upper_bound(offsets_, time, {}, &Offset::from);
+  if (next == offsets_.begin()) return time + offsets_.front().offset;
+  const Offset& known = *std::prev(next);
+  return std::max(time + known.offset, known.least);
+}
+
+std::optional<ClockOffset> ChiefClock::best_at(std::int64_t time) const {
   std::optional<ClockOffset> best;
   for (const Answer& answer : answers_) {
     const auto drift = static_cast<std::int64_t>(kDrift * static_cast<double>(time - answer.heard));

@@ -36,6 +36,10 @@ class ChiefClock {
   /// Nothing before the first answer.
   [[nodiscard]] std::optional<ClockOffset> offset() const;
 
+  /// A time of this node's clock, in nanoseconds, on the chief's; as it is before the first answer. The later
+  /// of two times never becomes the earlier one, although what is known of the chief's clock changes.
+  [[nodiscard]] std::int64_t to_chief(std::int64_t time) const;
+
   /// Waits for the first answer, for so long; the chief may be gone.
   void wait_until_known(std::chrono::milliseconds timeout);
 
@@ -48,6 +52,16 @@ class ChiefClock {
     std::int64_t error = 0;  ///< at that moment
   };
 
+  /// From a time of this clock on.
+  struct Offset {
+    std::int64_t from = 0;
+    std::int64_t offset = 0;
+    std::int64_t least = 0;  ///< of the chief's times that come out: earlier ones are those of times before
+  };
+
+  void note_offset(std::int64_t from, std::int64_t offset);
+  [[nodiscard]] std::optional<ClockOffset> best_at(std::int64_t time) const;
+
   const int rank_;
   const bool is_same_;
   const Tell tell_;
@@ -56,6 +70,7 @@ class ChiefClock {
   std::condition_variable first_answer_;
   std::int64_t next_question_ = 0;
   std::deque<Answer> answers_;
+  std::deque<Offset> offsets_;  ///< as they were known, the latest last
 };
 
 }  // namespace cohort

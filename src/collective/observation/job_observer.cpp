@@ -276,11 +276,10 @@ void JobObserver::take_last_spans() {
 
 /// The chief draws those of all workers, since it is the last to close its file.
 void JobObserver::take_spans(std::size_t most) {
-  const ClockOffset clock = clock_.offset().value_or(ClockOffset{});
   std::vector<WorkerSpan> spans;
   for (FinishedSpan& span : TimelineSpans::of_this_process().take(most)) {
-    span.begin += clock.offset;
-    span.end += clock.offset;
+    span.begin = clock_.to_chief(span.begin);
+    span.end = clock_.to_chief(span.end);
     spans.push_back({options_.rank, std::move(span)});
   }
   if (options_.rank == 0) {
