@@ -62,6 +62,7 @@ bool moves_blocks(CollectiveKind kind) {
 std::vector<Case> cases_of(const SimulateOptions& options, int members) {
   if (!options.bytes) return {kCases.begin(), kCases.end()};
   std::vector<Case> cases;
+  cases.reserve(kKinds.size());
   for (const CollectiveKind kind : kKinds)
     cases.push_back(
         {kind, moves_blocks(kind) ? *options.bytes / static_cast<std::size_t>(members) : *options.bytes});

@@ -111,9 +111,10 @@ void write_plot(std::ostream& stream, const SimulateResult& result) {
   const double most_nodes = std::ranges::max(result.rows, {}, &SimulateRow::nodes).nodes;
   for (std::size_t i = 0; i < calls.size(); ++i) {
     const auto& [title, rows] = calls[i];
-    const auto column = static_cast<double>(i % kColumns);
-    const auto line = static_cast<double>(i / kColumns);
-    const Axes axes{column * kPanelWidth, kHead + line * kPanelHeight, most_nodes, decades(result.rows)};
+    const std::size_t column = i % kColumns;
+    const std::size_t line = i / kColumns;
+    const Axes axes{static_cast<double>(column) * kPanelWidth,
+                    kHead + static_cast<double>(line) * kPanelHeight, most_nodes, decades(result.rows)};
     draw_axes(stream, axes, title);
     draw_line(stream, axes, rows, &SimulateRow::formula_us,
               "stroke=\"#999\" stroke-width=\"1.5\" stroke-dasharray=\"4 3\"");

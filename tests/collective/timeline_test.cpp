@@ -139,6 +139,7 @@ TEST_F(TimelineTest, ShowsSpansOfTheProgramOnATrackForEachThread) {
 
 TEST(SpanNotes, HoldAsManySpansAsNeeded) {
   std::vector<WorkerSpan> spans;
+  spans.reserve(200);
   for (int i = 0; i < 200; ++i) spans.push_back({3, {std::to_string(i), i, i, 2 * i}});
   std::vector<WorkerSpan> told;
   for (const std::string& note : to_notes(spans)) {

@@ -1,12 +1,12 @@
 #include <cohort/coordinator/cluster_coordinator.h>
 
-#include <stdlib.h>
 #include <sys/wait.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <cstdlib>
 #include <set>
 #include <thread>
 #include <utility>
@@ -173,6 +173,7 @@ TEST(Coordinator, EveryWorkerHasItsElement) {
   std::set<int> seen;
   while (seen.size() < 2) {  // either worker may be first to run all of them
     std::vector<RemoteValue<int>> firsts;
+    firsts.reserve(20);
     for (int i = 0; i < 20; ++i)
       firsts.push_back(coordinator.schedule<[](std::vector<int>& mine) {
         EXPECT_EQ(mine.back(), 2);
@@ -311,6 +312,7 @@ TEST(Coordinator, AFullQueueWaits) {
   const ParameterServerStrategy strategy(tasks.chief());
   const ClusterCoordinator coordinator(strategy, {.queue_limit = 3});
   std::vector<RemoteValue<int>> values;
+  values.reserve(1000);
   for (int i = 0; i < 1000; ++i) values.push_back(coordinator.schedule<doubled>(i));
   for (int i = 0; i < 1000; ++i) EXPECT_EQ(values[static_cast<std::size_t>(i)].get(), 2 * i);
 }

@@ -27,6 +27,7 @@ extern "C" {
 /// Each range as `(name...)`.
 const char* nvtx_ranges() { return ranges().c_str(); }
 
+// NOLINTNEXTLINE(readability-identifier-naming): NVTX looks for this name.
 int InitializeInjectionNvtx2(NvtxGetExportTableFunc_t get_table) {
   const auto* const callbacks = static_cast<const NvtxExportTableCallbacks*>(get_table(NVTX_ETID_CALLBACKS));
   NvtxFunctionTable functions = nullptr;

@@ -31,7 +31,7 @@ class ChiefClock {
   void ask_if_due();
 
   /// What another worker has told; false: the note is none of these. The chief answers it.
-  bool hear(std::string_view note);
+  bool hear(std::string_view text);
 
   /// Nothing before the first answer.
   [[nodiscard]] std::optional<ClockOffset> offset() const;

@@ -29,7 +29,7 @@ class Timeline {
 
   void add(std::string_view communicator, const ObservedCall& call);
 
-  void add(const WorkerSpan& span);
+  void add(const WorkerSpan& of_worker);
 
   /// The times that follow are right to so many nanoseconds, among the workers of all nodes; negative: nobody
   /// knows. The file says the worst of them.
