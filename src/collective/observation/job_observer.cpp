@@ -8,7 +8,6 @@
 #include <chrono>
 #include <csignal>
 #include <cstring>
-#include <filesystem>
 #include <limits>
 #include <set>
 #include <span>
@@ -46,9 +45,6 @@ constexpr int kTimesTheLook = 200;
 constexpr std::size_t kCallsInNote = 40;
 constexpr std::size_t kCallsToldByAll = 4096;
 constexpr std::size_t kMostCallsTold = 64;
-
-/// A program may end more spans than that between two readings; the rest is told with the next ones.
-constexpr std::size_t kMostSpansTold = 512;
 
 /// While the chief's clock is not known, nothing is read for so long at most.
 constexpr auto kTimeForClock = 1s;
@@ -120,14 +116,9 @@ JobObserver::JobObserver(JobObserverOptions options)
                                                                        .tell = options_.tell,
                                                                        .tell_all = options_.tell_all});
   if (options_.timeline.empty()) return;
-  TimelineSpans::of_this_process().keep(true);
-  // The first of a node draws for all of it, whoever is the first member of a communicator.
-  try {
-    if (self().local_rank == 0) start_timeline();
-  } catch (const Error& error) {
-    logging::warning("{}", error.what());
-  }
   const std::lock_guard lock(watching_);
+  timeline_ = std::make_unique<JobTimeline>(options_.timeline, options_.workers, options_.rank, clock_,
+                                            [this](std::string note) { tell_chief(std::move(note)); });
   if (!thread_.joinable()) start_thread();
 }
 
@@ -135,36 +126,9 @@ const WorkerInfo& JobObserver::self() const {
   return options_.workers[static_cast<std::size_t>(options_.rank)];
 }
 
-bool JobObserver::is_on_one_node() const {
-  return std::ranges::max(options_.workers, {}, &WorkerInfo::node).node == 0;
-}
-
-std::string JobObserver::part_of_timeline(int worker) const {
-  return is_on_one_node() ? options_.timeline : fmt::format("{}.worker-{}", options_.timeline, worker);
-}
-
-void JobObserver::start_timeline() {
-  timeline_ = std::make_unique<Timeline>(part_of_timeline(options_.rank));
-  for (const WorkerInfo& worker : options_.workers) {
-    if (worker.node == self().node) timeline_->add_worker(worker);
-  }
-}
-
-/// Of the nodes whose files can be seen here.
-void JobObserver::merge_timelines() {
-  std::vector<std::string> parts;
-  for (const WorkerInfo& worker : options_.workers) {
-    const std::string part = part_of_timeline(worker.rank);
-    if (worker.local_rank == 0 && std::filesystem::exists(part)) parts.push_back(part);
-  }
-  cohort::merge_timelines(parts, options_.timeline);
-  for (const std::string& part : parts) std::filesystem::remove(part);
-}
-
 JobObserver::~JobObserver() {
   fall_silent();
   stop();
-  if (timeline_) timeline_->finish();
 }
 
 /// Otherwise records are looked at only when somebody asks.
@@ -176,7 +140,7 @@ void JobObserver::add(ObservedGroup group) {
   std::set<int> nodes;
   for (const int worker : group.workers)
     nodes.insert(options_.workers[static_cast<std::size_t>(worker)].node);
-  if (group.workers.size() < 2 && timeline_ == nullptr && numbers_ == nullptr) return;
+  if (group.workers.size() < 2 && drawn() == nullptr && numbers_ == nullptr) return;
   const std::lock_guard lock(watching_);
   if (stopping_) return;
   const ArrivalSource source{group.communicator, self().node, static_cast<int>(nodes.size()),
@@ -203,7 +167,7 @@ void JobObserver::remove(const void* id) noexcept {
   const auto found = watched_.find(id);
   if (found == watched_.end()) return;
   read(found->second);
-  if (timeline_ != nullptr || numbers_ != nullptr) read_last_calls(found->second);
+  if (drawn() != nullptr || numbers_ != nullptr) read_last_calls(found->second);
   if (numbers_) numbers_->finish(found->second.tally);
   watched_.erase(found);
 }
@@ -225,8 +189,7 @@ void JobObserver::stop() noexcept {
     read_all();
     watched_.clear();
     if (numbers_) numbers_->stop();
-    if (!options_.timeline.empty()) take_last_spans();
-    if (timeline_ && options_.rank != 0) timeline_->finish();
+    if (timeline_) timeline_->stop();
   }
   stop_.notify_one();
   if (thread_.joinable()) thread_.join();
@@ -262,40 +225,7 @@ void JobObserver::run() {
 void JobObserver::read_all() {
   for (auto& [id, watched] : watched_) read(watched);
   tell_looks();
-  if (!options_.timeline.empty()) take_spans(kMostSpansTold);
-}
-
-void JobObserver::take_last_spans() {
-  TimelineSpans& spans = TimelineSpans::of_this_process();
-  take_spans(std::numeric_limits<std::size_t>::max());
-  if (const std::uint64_t lost = spans.lost(); lost > 0)
-    logging::warning("{} spans of this worker's program are missing in the timeline: there were too many",
-                     lost);
-  spans.keep(false);
-}
-
-/// The chief draws those of all workers, since it is the last to close its file.
-void JobObserver::take_spans(std::size_t most) {
-  std::vector<WorkerSpan> spans;
-  for (FinishedSpan& span : TimelineSpans::of_this_process().take(most)) {
-    span.begin = clock_.to_chief(span.begin);
-    span.end = clock_.to_chief(span.end);
-    spans.push_back({options_.rank, std::move(span)});
-  }
-  if (options_.rank == 0) {
-    for (const WorkerSpan& span : spans)
-      if (timeline_) timeline_->add(span);
-    return draw_heard_spans();
-  }
-  for (std::string& note : to_notes(spans)) tell_chief(std::move(note));
-}
-
-void JobObserver::draw_heard_spans() {
-  std::unique_lock lock(hearing_spans_);
-  const std::vector<WorkerSpan> spans = std::exchange(heard_spans_, {});
-  lock.unlock();
-  if (!timeline_) return;
-  for (const WorkerSpan& span : spans) timeline_->add(span);
+  if (timeline_) timeline_->take_spans();
 }
 
 void JobObserver::look_at_queues() {
@@ -324,11 +254,12 @@ void JobObserver::read(Watched& watched) {
   const StampScale scale = StampScale::at_this_moment();
   const ClockOffset clock = clock_.offset().value_or(ClockOffset{.error = -1});
   const std::int64_t now = ChiefClock::now() + clock.offset;
-  if (timeline_ != nullptr) timeline_->note_clock_error(clock.error);
+  Timeline* const picture = drawn();
+  if (picture != nullptr) picture->note_clock_error(clock.error);
   ArrivalReader::Take take;
-  if (timeline_ != nullptr || watched.tally != nullptr) {
+  if (picture != nullptr || watched.tally != nullptr) {
     take = [&](const ObservedCall& call) {
-      if (timeline_ != nullptr) timeline_->add(watched.source.communicator, call);
+      if (picture != nullptr) picture->add(watched.source.communicator, call);
       if (watched.tally != nullptr) watched.tally->add(call);
     };
   }
@@ -364,12 +295,7 @@ void JobObserver::tell(const ArrivalSource& source, std::span<const CallArrivals
 void JobObserver::hear(std::string_view note) {
   if (clock_.hear(note) || looks_from_outside_->hear(note) || hear_who_is_slow(note)) return;
   if (options_.rank != 0 || (numbers_ && numbers_->hear(note))) return;
-  if (const auto spans = spans_of_note(note)) {
-    const std::lock_guard lock(hearing_spans_);
-    heard_spans_.insert(heard_spans_.end(), spans->begin(), spans->end());
-    return;
-  }
-  if (!judge_) return;
+  if ((timeline_ && timeline_->hear(note)) || !judge_) return;
   NoteHead head;
   if (note.size() < sizeof head) return;
   std::memcpy(&head, note.data(), sizeof head);
@@ -455,15 +381,7 @@ void JobObserver::conclude() {
   fall_silent();
   if (options_.rank != 0) return;
   if (numbers_) numbers_->conclude();
-  if (timeline_) {
-    try {
-      draw_heard_spans();
-      timeline_->finish();
-      if (!is_on_one_node()) merge_timelines();
-    } catch (const std::exception& error) {
-      logging::warning("the timelines of the nodes are not made one: {}", error.what());
-    }
-  }
+  if (timeline_) timeline_->conclude();
   if (judge_) judge_->conclude();
 }
 

@@ -23,12 +23,11 @@
 #include "arrival_reader.h"
 #include "chief_clock.h"
 #include "collective/record/record_observer.h"
+#include "job_timeline.h"
 #include "look_server.h"
 #include "numbers_keeper.h"
 #include "send_queues.h"
 #include "slowness_judge.h"
-#include "span_notes.h"
-#include "timeline.h"
 
 namespace cohort {
 
@@ -84,18 +83,13 @@ class JobObserver final : public RecordObserver {
   [[nodiscard]] JobLook look();
   [[nodiscard]] JobReport report_on(const ObservedGroup& group) const;
   [[nodiscard]] bool reads() const noexcept;
+  /// Null: this process draws no calls.
+  [[nodiscard]] Timeline* drawn() const noexcept { return timeline_ ? timeline_->calls() : nullptr; }
   void start_thread();
   void run();
-  [[nodiscard]] std::string part_of_timeline(int worker) const;
-  void start_timeline();
-  void merge_timelines();
   [[nodiscard]] const WorkerInfo& self() const;
-  [[nodiscard]] bool is_on_one_node() const;
   void read_all();
   void read(Watched& watched);
-  void take_spans(std::size_t most);
-  void take_last_spans();
-  void draw_heard_spans();
   void read_last_calls(Watched& watched);
   void look_at_queues();
   void tell_looks();
@@ -104,21 +98,19 @@ class JobObserver final : public RecordObserver {
   const JobObserverOptions options_;
   const Clock::time_point begin_ = Clock::now();
 
+  ChiefClock clock_;
+
   std::mutex watching_;  ///< held while records are read
   std::condition_variable stop_;
   bool stopping_ = false;
   std::map<const void*, Watched> watched_;
-  std::unique_ptr<Timeline> timeline_;      ///< null: none
+  std::unique_ptr<JobTimeline> timeline_;   ///< null: none
   std::unique_ptr<NumbersKeeper> numbers_;  ///< null: nobody wants any
   SendQueues queues_;
   Clock::time_point next_look_;
   QueueLooks looks_;    ///< since the chief was told
   std::thread thread_;  ///< from the first group on
 
-  std::mutex hearing_spans_;
-  std::vector<WorkerSpan> heard_spans_;  ///< on the chief, and not drawn yet
-
-  ChiefClock clock_;
   std::unique_ptr<SlownessJudge> judge_;  ///< on the chief, if stragglers are to be named
 
   mutable std::mutex slow_mutex_;
