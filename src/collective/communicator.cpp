@@ -95,6 +95,13 @@ std::size_t block_elements(CollectiveKind kind, const Tensor& whole, const char*
                         to_string(kind), whole.elements(), role, describe(whole), size);
 }
 
+/// Whether both are the same elements.
+bool are_alike(const Tensor& input, const Tensor& output) noexcept {
+  return &input == &output ||
+         (input.data() == output.data() && input.dtype() == output.dtype() &&
+          input.elements() == output.elements() && input.buffer() == output.buffer());
+}
+
 /// Input and output of one call hold what the table says, and overlap only as it allows.
 template <CollectiveKind kKind>
 void require_matching(const Tensor& input, const Tensor& output, int rank, int size) {
@@ -150,7 +157,8 @@ CollectiveCall checked_call(const Communicator& communicator, const Tensor& inpu
   const bool has_input = kAlwaysInPlace || is_root || kTraits.pattern != Pattern::kFromRoot;
   const bool has_output = kAlwaysInPlace || is_root || kTraits.pattern != Pattern::kToRoot;
   // Where one tensor is both, as it most often is in an all-reduce, there is nothing to compare.
-  const bool is_one_tensor = kAlwaysInPlace || (kTraits.in_place == InPlace::kWhole && &input == &output);
+  const bool is_one_tensor =
+      kAlwaysInPlace || (kTraits.in_place == InPlace::kWhole && are_alike(input, output));
   if (!is_one_tensor && has_input && has_output) require_matching<kKind>(input, output, rank, size);
 
   CollectiveCall call =

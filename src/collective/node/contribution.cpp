@@ -29,19 +29,15 @@ std::size_t within(const Range& range, std::size_t elements) {
   return std::min(range.elements, elements - std::min(range.begin, elements));
 }
 
-void reduce_cells(const CollectiveCall& call, ReductionKernel kernel, const Position& position,
-                  const Range& range, std::size_t cell_offset, const std::byte* own_input,
-                  std::span<const std::byte*> cells, bool take_over) {
+/// The same for a part of the cells: what lies `cell_offset` bytes into each.
+void reduce_cells_at(std::size_t cell_offset, const CollectiveCall& call, ReductionKernel kernel,
+                     const Position& position, const Range& range, const std::byte* own_input,
+                     std::span<const std::byte*> cells, bool take_over) {
   if (range.elements == 0) return;
   for (const std::byte*& cell : cells) cell += cell_offset;
-  cells[static_cast<std::size_t>(position.rank)] = own_input;
-  std::byte* const output = call.output + range.begin * size_of(call.dtype);
-  ReductionHints hints;
-  // Below, taking the cache lines over costs more than the next call gains.
-  constexpr std::size_t kTakeOverBytes = 4096;
-  if (take_over && position.size == 2 && range.elements * size_of(call.dtype) >= kTakeOverBytes)
-    hints.take_over = 1 - position.rank;
-  kernel(cells, {&output, 1}, range.elements, hints);
+  const std::size_t size = size_of(call.dtype);
+  reduce_cells(kernel, position, range.elements, range.elements * size, own_input,
+               call.output + range.begin * size, cells, take_over);
 }
 
 }  // namespace
@@ -58,11 +54,8 @@ Block block_of(const CollectiveCall& call, int member) noexcept {
   return {begin, call.counts[index]};
 }
 
-void contribute(const CollectiveCall& call, const Position& position, const Range& range, std::byte* cell) {
-  if (call.kind == CollectiveKind::kAllReduce) {  // the most frequent kind, first
-    const std::size_t size = size_of(call.dtype);
-    return copy(cell, call.input + range.begin * size, range.elements * size);
-  }
+void contribute_any(const CollectiveCall& call, const Position& position, const Range& range,
+                    std::byte* cell) {
   const bool root_alone = traits_of(call.kind).pattern == CollectiveTraits::Pattern::kFromRoot;
   if (root_alone && position.rank != call.root) return;
   const std::size_t size = size_of(call.dtype);
@@ -78,12 +71,9 @@ void contribute(const CollectiveCall& call, const Position& position, const Rang
   }
 }
 
-void collect(const CollectiveCall& call, ReductionKernel kernel, const Position& position, const Range& range,
-             std::span<const std::byte*> cells, bool take_over) {
+void collect_any(const CollectiveCall& call, ReductionKernel kernel, const Position& position,
+                 const Range& range, std::span<const std::byte*> cells, bool take_over) {
   const std::size_t size = size_of(call.dtype);
-  if (call.kind == CollectiveKind::kAllReduce) {  // the most frequent kind, first
-    return reduce_cells(call, kernel, position, range, 0, call.input + range.begin * size, cells, take_over);
-  }
   const auto rank = static_cast<std::size_t>(position.rank);
   const auto root = static_cast<std::size_t>(call.root);
   const std::size_t own_block = rank * range.elements * size;  // within a cell of one block per member
@@ -91,12 +81,12 @@ void collect(const CollectiveCall& call, ReductionKernel kernel, const Position&
   switch (call.kind) {
     case CollectiveKind::kReduce:
       if (rank != root) return;
-      return reduce_cells(call, kernel, position, range, 0, at(call.input, range.begin * size), cells,
-                          take_over);
+      return reduce_cells_at(0, call, kernel, position, range, at(call.input, range.begin * size), cells,
+                             take_over);
     case CollectiveKind::kReduceScatter: {
       const Block block = block_of(call, position.rank);
-      return reduce_cells(call, kernel, position, {range.begin, within(range, block.elements)}, own_block,
-                          at(call.input, (block.begin + range.begin) * size), cells, take_over);
+      return reduce_cells_at(own_block, call, kernel, position, {range.begin, within(range, block.elements)},
+                             at(call.input, (block.begin + range.begin) * size), cells, take_over);
     }
     case CollectiveKind::kBroadcast:
       if (rank != root) copy(output, cells[root], range.elements * size);

@@ -3,11 +3,12 @@
 #include <cstring>
 #include <optional>
 
-#include "buffered.h"
+#include "pieces.h"
 #include "cost_model.h"
 #include "direct.h"
 #include "probe.h"
 #include "shares.h"
+#include "small_call.h"
 
 namespace cohort::node {
 namespace {

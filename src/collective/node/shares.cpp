@@ -5,7 +5,7 @@
 
 #include <cohort/base/error.h>
 
-#include "buffered.h"
+#include "pieces.h"
 #include "contribution.h"
 #include "share.h"
 #include "tuning.h"

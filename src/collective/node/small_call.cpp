@@ -1,0 +1,56 @@
+#include "small_call.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "pieces.h"
+#include "shares.h"
+
+namespace cohort::node {
+
+void SmallCall::choose_way() noexcept {
+  if (in_line_) {
+    const bool has_data = plan_.bytes > 0;
+    reduced_on_the_way_ =
+        has_data && (call_.kind == CollectiveKind::kAllReduce || call_.kind == CollectiveKind::kReduce);
+    from_root_ = has_data && traits_of(call_.kind).pattern == CollectiveTraits::Pattern::kFromRoot;
+    endpoint_.set_contents({.payload_bytes = plan_.bytes,
+                            .kernel = reduced_on_the_way_ ? plan_.kernel : nullptr,
+                            .elements = plan_.elements,
+                            .source = from_root_ ? call_.root : -1});
+  } else {
+    in_shares_ = goes_in_shares(endpoint_, call_.kind, plan_.bytes);
+  }
+}
+
+void SmallCall::reduce_own_share() {
+  reduce_share(endpoint_, plan_.kernel, size_of(call_.dtype), plan_.bytes, find_buffers(), own_buffer());
+  endpoint_.raise_done();
+}
+
+void SmallCall::finish_among_many() {
+  if (!needs_contributions()) return take_result();
+  if (!from_root_) return collect_result();
+  const std::span<const std::byte*> buffers = endpoint_.pointers();
+  std::ranges::fill(buffers, endpoint_.result());
+  collect(call_, plan_.kernel, endpoint_.position(), {0, plan_.elements}, buffers, false);
+  endpoint_.prepare_next_line();
+}
+
+/// Among many members, what they contribute has come together already, except where each needs its own part
+/// of it.
+bool SmallCall::needs_contributions() const {
+  if (in_shares_ || reduced_on_the_way_) return false;
+  if (!in_line_ || !endpoint_.has_levels()) note_collected(endpoint_, call_, {0, plan_.elements});
+  return true;
+}
+
+void SmallCall::take_result() {
+  if (call_.kind == CollectiveKind::kReduce && call_.root != endpoint_.position().rank) return;
+  if (in_shares_)
+    collect_shares(endpoint_, plan_.bytes, find_buffers(), call_.output);
+  else
+    std::memcpy(call_.output, endpoint_.result(), plan_.bytes);
+}
+
+}  // namespace cohort::node

@@ -1,0 +1,81 @@
+// A collective in one piece, through the line or the slot: every member copies its contribution to where the
+// others read it. That costs one crossing of the cache lines and a single wait.
+//
+// Such a call takes little longer than its instructions, so what all of them need is inline; the rest is for
+// nodes with many members.
+#pragma once
+
+#include "endpoint.h"
+
+namespace cohort::node {
+
+/// Whether the call goes in one piece, through the line or the slot.
+[[nodiscard]] inline bool fits_slot(std::size_t contributed_bytes) noexcept {
+  return contributed_bytes <= kSlotBytes;
+}
+
+/// The parts of such a call, around the waits for all members.
+class SmallCall {
+ public:
+  /// Opens the collective, contributes and announces it. `call` and `plan` outlive it.
+  SmallCall(Endpoint& endpoint, const CollectiveCall& call, const CallPlan& plan)
+      : endpoint_(endpoint), call_(call), plan_(plan), in_line_(plan.in_line) {
+    endpoint.open(plan);
+    if (!in_line_) slot_ = endpoint.next_slot();
+    if (endpoint.has_levels()) [[unlikely]]
+      choose_way();
+    if (plan.bytes > 0) contribute(call, endpoint.position(), {0, plan.elements}, own_buffer());
+    endpoint.announce();
+    // What the others do not wait for comes after.
+    endpoint.set_reason(ChoiceReason::kSize);
+    endpoint.set_algorithm(in_line_ ? "line" : in_shares_ ? "shares" : "slot");
+  }
+
+  /// Whether many members reduce it in shares.
+  [[nodiscard]] bool in_shares() const noexcept { return in_shares_; }
+  /// Then, after all have announced the same call: does this member's. All are done with theirs before
+  /// `finish`.
+  void reduce_own_share();
+
+  /// Makes the result. After all have announced the same call.
+  void finish() {
+    if (!endpoint_.is_plain()) [[unlikely]]
+      return finish_among_many();
+    collect_result();
+  }
+
+ private:
+  void choose_way() noexcept;
+  void finish_among_many();
+  [[nodiscard]] bool needs_contributions() const;
+  void take_result();
+  void collect_result() {
+    if (plan_.bytes > 0)
+      collect(call_, plan_.kernel, endpoint_.position(), {0, plan_.elements}, find_buffers(), !in_line_);
+    endpoint_.prepare_next_line();
+  }
+
+  [[nodiscard]] std::byte* own_buffer() const noexcept {
+    return in_line_ ? endpoint_.own_payload() : endpoint_.slot(endpoint_.position().rank, slot_);
+  }
+  [[nodiscard]] std::span<const std::byte*> find_buffers() const noexcept {
+    const std::span<const std::byte*> buffers = endpoint_.pointers();
+    const int members = endpoint_.position().size;
+    for (int member = 0; member < members; ++member) {
+      buffers[static_cast<std::size_t>(member)] =
+          in_line_ ? endpoint_.payload_of(member) : endpoint_.slot(member, slot_);
+    }
+    return buffers;
+  }
+
+  Endpoint& endpoint_;
+  const CollectiveCall& call_;
+  const CallPlan& plan_;
+  bool in_line_;
+  bool in_shares_ = false;
+  bool reduced_on_the_way_ = false;  ///< at the top of the tree
+  bool from_root_ = false;           ///< along the tree, the root's contribution alone
+  std::uint64_t slot_ = 0;
+};
+
+}  // namespace cohort::node
