@@ -54,8 +54,7 @@ Block block_of(const CollectiveCall& call, int member) noexcept {
   return {begin, call.counts[index]};
 }
 
-void contribute_any(const CollectiveCall& call, const Position& position, const Range& range,
-                    std::byte* cell) {
+void contribute(const CollectiveCall& call, const Position& position, const Range& range, std::byte* cell) {
   const bool root_alone = traits_of(call.kind).pattern == CollectiveTraits::Pattern::kFromRoot;
   if (root_alone && position.rank != call.root) return;
   const std::size_t size = size_of(call.dtype);
@@ -71,8 +70,8 @@ void contribute_any(const CollectiveCall& call, const Position& position, const 
   }
 }
 
-void collect_any(const CollectiveCall& call, ReductionKernel kernel, const Position& position,
-                 const Range& range, std::span<const std::byte*> cells, bool take_over) {
+void collect(const CollectiveCall& call, ReductionKernel kernel, const Position& position, const Range& range,
+             std::span<const std::byte*> cells, bool take_over) {
   const std::size_t size = size_of(call.dtype);
   const auto rank = static_cast<std::size_t>(position.rank);
   const auto root = static_cast<std::size_t>(call.root);
@@ -81,6 +80,8 @@ void collect_any(const CollectiveCall& call, ReductionKernel kernel, const Posit
   switch (call.kind) {
     case CollectiveKind::kReduce:
       if (rank != root) return;
+      [[fallthrough]];
+    case CollectiveKind::kAllReduce:
       return reduce_cells_at(0, call, kernel, position, range, at(call.input, range.begin * size), cells,
                              take_over);
     case CollectiveKind::kReduceScatter: {
@@ -117,7 +118,6 @@ void collect_any(const CollectiveCall& call, ReductionKernel kernel, const Posit
         copy(at(output, member * block.elements * size), from, within(range, block.elements) * size);
       }
       return;
-    case CollectiveKind::kAllReduce:
     case CollectiveKind::kBarrier:
     case CollectiveKind::kSend:
     case CollectiveKind::kReceive: return;

@@ -7,7 +7,6 @@
 #pragma once
 
 #include <cstddef>
-#include <cstring>
 #include <span>
 
 #include <cohort/collective/collective_call.h>
@@ -45,13 +44,18 @@ struct Block {
 };
 [[nodiscard]] Block block_of(const CollectiveCall& call, int member) noexcept;
 
-/// The same of any kind, for `contribute` and `collect`.
-void contribute_any(const CollectiveCall& call, const Position& position, const Range& range,
-                    std::byte* cell);
-void collect_any(const CollectiveCall& call, ReductionKernel kernel, const Position& position,
-                 const Range& range, std::span<const std::byte*> cells, bool take_over);
+/// Copies the elements of `range` that this member contributes to `cell`; nothing if it contributes none.
+void contribute(const CollectiveCall& call, const Position& position, const Range& range, std::byte* cell);
 
-/// Reduces what lies in `cells`, of which `own_input` takes the place of this member's, to `output`.
+/// Makes this member's result from the contributions of all members, which lie in `cells` by rank. Overwrites
+/// the pointers in `cells`; this member's own is ignored, since it reads its contribution from its input.
+/// `kernel` is for the kinds that reduce. `take_over`: fetches the other member's cell for writing, since
+/// this member fills it next.
+void collect(const CollectiveCall& call, ReductionKernel kernel, const Position& position, const Range& range,
+             std::span<const std::byte*> cells, bool take_over);
+
+/// The part of `collect` that reduces: what lies in `cells`, of which `own_input` takes the place of this
+/// member's, to `output`.
 inline void reduce_cells(ReductionKernel kernel, const Position& position, std::size_t elements,
                          std::size_t bytes, const std::byte* own_input, std::byte* output,
                          std::span<const std::byte*> cells, bool take_over) {
@@ -61,32 +65,6 @@ inline void reduce_cells(ReductionKernel kernel, const Position& position, std::
   ReductionHints hints;
   if (take_over && bytes >= kTakeOverBytes && position.size == 2) hints.take_over = 1 - position.rank;
   kernel(cells, {&output, 1}, elements, hints);
-}
-
-/// Copies the elements of `range` that this member contributes to `cell`; nothing if it contributes none.
-inline void contribute(const CollectiveCall& call, const Position& position, const Range& range,
-                       std::byte* cell) {
-  constexpr std::size_t kShort = 256;  // for which the C library is as fast, without a look at the processor
-  const std::size_t size = size_of(call.dtype);
-  // The most frequent kind, first.
-  if (call.kind == CollectiveKind::kAllReduce && range.elements * size <= kShort)
-    std::memcpy(cell, call.input + range.begin * size, range.elements * size);
-  else
-    contribute_any(call, position, range, cell);
-}
-
-/// Makes this member's result from the contributions of all members, which lie in `cells` by rank. Overwrites
-/// the pointers in `cells`; this member's own is ignored, since it reads its contribution from its input.
-/// `kernel` is for the kinds that reduce. `take_over`: fetches the other member's cell for writing, since
-/// this member fills it next.
-inline void collect(const CollectiveCall& call, ReductionKernel kernel, const Position& position,
-                    const Range& range, std::span<const std::byte*> cells, bool take_over) {
-  if (call.kind != CollectiveKind::kAllReduce)
-    return collect_any(call, kernel, position, range, cells, take_over);
-  const std::size_t size = size_of(call.dtype);
-  const std::size_t begin = range.begin * size;
-  reduce_cells(kernel, position, range.elements, range.elements * size, call.input + begin,
-               call.output + begin, cells, take_over);
 }
 
 }  // namespace cohort::node

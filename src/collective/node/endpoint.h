@@ -193,6 +193,11 @@ class Endpoint {
   [[nodiscard]] std::byte* step_cell(int member, std::size_t step) const noexcept {
     return priority_block(member).cells[step % 2 * 2].data();
   }
+  /// Whether this member may fill its cells again before it knows that all have come to the next call: not
+  /// after a call in steps, which ends with reading them.
+  [[nodiscard]] bool cells_are_free() const noexcept { return cells_are_free_; }
+  void set_cells_are_free() noexcept { cells_are_free_ = true; }
+  void set_cells_are_read() noexcept { cells_are_free_ = false; }
   [[nodiscard]] std::uint64_t next_slot() noexcept { return slots_++; }
   [[nodiscard]] std::uint64_t next_pieces(std::uint64_t count) noexcept {
     return std::exchange(pieces_, pieces_ + count);
@@ -306,6 +311,7 @@ class Endpoint {
   std::uint64_t slots_ = 0;
   std::uint64_t pieces_ = 0;
   std::uint64_t calls_done_ = 0;
+  bool cells_are_free_ = true;
   std::vector<const std::byte*> pointers_;
   std::vector<std::byte*> output_pointers_;
   std::pmr::unsynchronized_pool_resource list_memory_;

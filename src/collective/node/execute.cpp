@@ -45,7 +45,8 @@ Task<> exchange(Endpoint& endpoint, const CollectiveCall& call, const CallPlan p
   endpoint.set_contents({.payload_bytes = sizeof(CallDetails) + sizeof own});
   endpoint.announce();
   Task<> exchange;
-  if (!endpoint.has_levels() && goes_in_pieces(endpoint, call, own, choice, plan.bytes)) {
+  const bool in_steps = endpoint.has_levels() || goes_in_shares(endpoint, call.kind, plan.bytes);
+  if (!in_steps && endpoint.cells_are_free() && goes_in_pieces(endpoint, call, own, choice, plan.bytes)) {
     // The first pieces are on their way while the announcements are.
     exchange = exchange_in_pieces(endpoint, call, plan.kernel);
     exchange.resume();
@@ -55,6 +56,7 @@ Task<> exchange(Endpoint& endpoint, const CollectiveCall& call, const CallPlan p
     co_await endpoint.failure_watch().explain_disagreement(call);
   }
   endpoint.record_start();
+  endpoint.set_cells_are_free();  // the others have ended their calls before
   const BufferAccess access = buffer_access(endpoint);
   const bool in_place = all_in_place(endpoint);
   const Protocol protocol = choice.protocol(call.kind, access, in_place, plan.bytes);
@@ -63,7 +65,7 @@ Task<> exchange(Endpoint& endpoint, const CollectiveCall& call, const CallPlan p
   if (!exchange.valid()) {
     if (protocol != Protocol::kPieces)
       exchange = exchange_directly(endpoint, call, plan.kernel, in_place);
-    else if (endpoint.has_levels())
+    else if (in_steps)
       exchange = exchange_in_steps(endpoint, call, plan.kernel);
     else
       exchange = exchange_in_pieces(endpoint, call, plan.kernel);

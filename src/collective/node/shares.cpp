@@ -15,7 +15,8 @@ namespace cohort::node {
 bool goes_in_shares(const Endpoint& endpoint, CollectiveKind kind, std::size_t bytes) noexcept {
   const bool reduces_whole = kind == CollectiveKind::kAllReduce || kind == CollectiveKind::kReduce;
   const auto others = static_cast<std::size_t>(endpoint.position().size - 1);
-  return endpoint.has_levels() && reduces_whole && others * bytes > kMostReadAtOnce;
+  const std::size_t most = endpoint.has_levels() ? kMostReadAtOnce : kMostReadAtOnceByFew;
+  return reduces_whole && others > 1 && others * bytes > most;
 }
 
 void reduce_share(const Endpoint& endpoint, ReductionKernel kernel, std::size_t element_bytes,
@@ -75,6 +76,8 @@ Task<> exchange_in_steps(Endpoint& endpoint, const CollectiveCall& call, Reducti
     }
     if (step % (kBytesBetweenYields / kStepBytes) == 0) co_await yield();
   }
+  // The others may still read this member's.
+  endpoint.set_cells_are_read();
 }
 
 }  // namespace cohort::node

@@ -26,8 +26,8 @@ void reduce_share(const Endpoint& endpoint, ReductionKernel kernel, std::size_t 
 void collect_shares(const Endpoint& endpoint, std::size_t bytes, std::span<const std::byte* const> cells,
                     std::byte* to);
 
-/// A long call in pieces where announcements go along a tree: all meet when a piece of each lies in the
-/// cells, and, where they reduce it in shares, once more.
+/// A long call in larger pieces: all meet when one of each lies in the cells, and, where they reduce it in
+/// shares, once more. Where announcements go along a tree, and for reductions in shares.
 Task<> exchange_in_steps(Endpoint& endpoint, const CollectiveCall& call, ReductionKernel kernel);
 
 }  // namespace cohort::node

@@ -5,6 +5,8 @@
 // nodes with many members.
 #pragma once
 
+#include <cstring>
+
 #include "endpoint.h"
 
 namespace cohort::node {
@@ -24,7 +26,7 @@ class SmallCall {
     if (!in_line_) slot_ = endpoint.next_slot();
     if (endpoint.has_levels()) [[unlikely]]
       choose_way();
-    if (plan.bytes > 0) contribute(call, endpoint.position(), {0, plan.elements}, own_buffer());
+    if (plan.bytes > 0) contribute_own();
     endpoint.announce();
     // What the others do not wait for comes after.
     endpoint.set_reason(ChoiceReason::kSize);
@@ -49,9 +51,22 @@ class SmallCall {
   void finish_among_many();
   [[nodiscard]] bool needs_contributions() const;
   void take_result();
+
+  // The most frequent kind comes first.
+  void contribute_own() {
+    constexpr std::size_t kShort = 256;  // for which the C library is as fast
+    if (call_.kind == CollectiveKind::kAllReduce && plan_.bytes <= kShort)
+      std::memcpy(own_buffer(), call_.input, plan_.bytes);
+    else
+      contribute(call_, endpoint_.position(), {0, plan_.elements}, own_buffer());
+  }
   void collect_result() {
-    if (plan_.bytes > 0)
-      collect(call_, plan_.kernel, endpoint_.position(), {0, plan_.elements}, find_buffers(), !in_line_);
+    const Position& position = endpoint_.position();
+    if (call_.kind == CollectiveKind::kAllReduce && plan_.bytes > 0)
+      reduce_cells(plan_.kernel, position, plan_.elements, plan_.bytes, call_.input, call_.output,
+                   find_buffers(), !in_line_);
+    else if (plan_.bytes > 0)
+      collect(call_, plan_.kernel, position, {0, plan_.elements}, find_buffers(), !in_line_);
     endpoint_.prepare_next_line();
   }
 
