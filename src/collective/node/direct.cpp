@@ -79,7 +79,7 @@ class DirectExchange {
       case CollectiveKind::kBroadcast: return broadcast(part);
       case CollectiveKind::kSplit:
       case CollectiveKind::kAllGather:
-        return for_each_other([&](int to) {
+        return for_each_member([&](int to) {
           copy(input(position_.rank), part.begin, output(to), own.begin + part.begin, part.bytes);
         });
       case CollectiveKind::kGather:
@@ -89,7 +89,7 @@ class DirectExchange {
         return copy(input(call_.root), own.begin + part.begin, output(position_.rank), part.begin,
                     part.bytes);
       case CollectiveKind::kAllToAll:
-        return for_each_other([&](int to) {
+        return for_each_member([&](int to) {
           const Share theirs = bytes_of(block_of(call_, to));
           const std::size_t begin = std::min(part.begin, theirs.bytes);
           copy(input(position_.rank), theirs.begin + begin, output(to),
@@ -132,10 +132,10 @@ class DirectExchange {
     const std::size_t end = share.begin + share.bytes;
     for (std::size_t begin = share.begin; begin < end; begin += block_bytes_) {
       const std::size_t bytes = std::min(block_bytes_, end - begin);
-      for (int member = 0; member < position_.size; ++member) {
+      for_each_member([&](int member) {
         sources[static_cast<std::size_t>(member)] = input(member).see(offset + begin, bytes, scratch(member));
         endpoint_.note_moved(member, bytes);
-      }
+      });
       // What cannot be written directly is written once, here, and copied from here.
       std::size_t addressed = 0;
       for_each(targets, [&](const RemoteBuffer& target) {
@@ -174,9 +174,9 @@ class DirectExchange {
   }
 
   /// All members, this one first and each beginning with another peer, so that they do not all crowd
-  /// around the same one.
+  /// around the same one: system calls on one process's memory wait for each other.
   template <class Function>
-  void for_each_other(Function function) const {
+  void for_each_member(Function function) const {
     for (int step = 0; step < position_.size; ++step) function((position_.rank + step) % position_.size);
   }
 
