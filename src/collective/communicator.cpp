@@ -97,9 +97,8 @@ std::size_t block_elements(CollectiveKind kind, const Tensor& whole, const char*
 
 /// Whether both are the same elements.
 bool are_alike(const Tensor& input, const Tensor& output) noexcept {
-  return &input == &output ||
-         (input.data() == output.data() && input.dtype() == output.dtype() &&
-          input.elements() == output.elements() && input.buffer() == output.buffer());
+  return &input == &output || (input.data() == output.data() && input.dtype() == output.dtype() &&
+                               input.elements() == output.elements() && input.buffer() == output.buffer());
 }
 
 /// Input and output of one call hold what the table says, and overlap only as it allows.

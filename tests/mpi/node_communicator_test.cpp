@@ -1,8 +1,11 @@
 // What only processes that share their node's memory can show; over_ranks_test.cpp has the rest.
 #include <cohort/collective/communicator.h>
 
+#include <algorithm>
 #include <chrono>
 #include <optional>
+#include <span>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -39,6 +42,31 @@ TEST(NodeCommunicator, NamesWhoLeftWithoutTheCall) {
   }
   EXPECT_LT(std::chrono::steady_clock::now() - start, 5s) << "not at the deadline";
   meet();
+}
+
+// A reduction of private memory among several members ends with reading each other's cells, which the next
+// call fills again: the roots of broadcasts are in a hurry to.
+TEST(NodeCommunicator, PiecesWaitForReadersOfTheReductionBefore) {
+  // One step in the first two of four cells; three pieces, so that each call begins at another cell.
+  constexpr std::int64_t kSummed = 16'000;
+  constexpr std::int64_t kSent = 20'000;
+  const auto communicator = make_communicator();
+  const int members = communicator->size();
+  std::vector<float> sum(kSummed);
+  std::vector<float> sent(kSent);
+  const Tensor sum_tensor = Tensor::wrap(std::span<float>(sum), {kSummed});
+  const Tensor sent_tensor = Tensor::wrap(std::span<float>(sent), {kSent});
+  int wrong = 0;
+  for (int round = 0; round < 300; ++round) {
+    const auto value = static_cast<float>(round + 1);
+    std::ranges::fill(sum, value);
+    std::ranges::fill(sent, -value);
+    communicator->all_reduce(sum_tensor, ReduceOp::kSum);
+    communicator->broadcast(sent_tensor, round % members);
+    wrong += std::ranges::count(sum, value * static_cast<float>(members)) == kSummed ? 0 : 1;
+    wrong += std::ranges::count(sent, -value) == kSent ? 0 : 1;
+  }
+  EXPECT_EQ(wrong, 0);
 }
 
 TEST(NodeCommunicator, ManyMayBeMadeAndGoWithoutTakingMemory) {

@@ -3,9 +3,9 @@
 #include <cstring>
 #include <optional>
 
-#include "pieces.h"
 #include "cost_model.h"
 #include "direct.h"
+#include "pieces.h"
 #include "probe.h"
 #include "shares.h"
 #include "small_call.h"

@@ -5,8 +5,8 @@
 
 #include <cohort/base/error.h>
 
-#include "pieces.h"
 #include "contribution.h"
+#include "pieces.h"
 #include "share.h"
 #include "tuning.h"
 
