@@ -79,11 +79,9 @@ class Endpoint {
 
   /// Set once.
   void set_recorder(CallRecorder& recorder) noexcept { open_.recorder = &recorder; }
-  /// The member has come to `call`. For small calls after the announcement, which it would delay. Returns the
-  /// stamp.
-  std::uint64_t record_arrival(const CollectiveCall& call) noexcept {
+  /// The member has come to `call`. For small calls after the announcement, which it would delay.
+  void record_arrival(const CollectiveCall& call) noexcept {
     open_.record = open_.recorder->begin(as_called(call), open_.number);
-    return open_.record.entry->arrival.load(std::memory_order_relaxed);
   }
   /// Its arrival has been recorded already.
   void set_record(const CallRecorder::Entry& record) noexcept { open_.record = record; }
@@ -218,19 +216,6 @@ class Endpoint {
   template <class Condition>
   void wait_for(const CollectiveCall& call, Condition condition) {
     if (position_.size == 1 && condition()) return;
-    wait_with_pauses(call, condition);
-  }
-
-  /// The same right after `record_arrival`, which returned `arrival`: what the record took is part of the
-  /// first pause, so that a small call takes no longer for it.
-  template <class Condition>
-  void wait_since(std::uint64_t arrival, const CollectiveCall& call, Condition condition) {
-    if (position_.size > 1 && !group_->oversubscribed()) pause_for_a_crossing_since(arrival);
-    if (!condition()) wait_with_pauses(call, condition);
-  }
-
-  template <class Condition>
-  void wait_with_pauses(const CollectiveCall& call, Condition condition) {
     // Most waits end within these polls, and need no clock and no back-off.
     constexpr int kPollsAtOnce = 256;
     for (int poll = group_->oversubscribed() ? kPollsAtOnce : 0; poll < kPollsAtOnce; ++poll) {

@@ -156,8 +156,8 @@ void execute_now(Endpoint& endpoint, const CollectiveCall& call) {
     return endpoint.log_choice(call);
   }
   SmallCall small(endpoint, call, plan);
-  const std::uint64_t arrival = endpoint.record_arrival(call);
-  endpoint.wait_since(arrival, call, [&] { return endpoint.all_announced(); });
+  endpoint.record_arrival(call);
+  endpoint.wait_for(call, [&] { return endpoint.all_announced(); });
   if (endpoint.disagreement()) endpoint.drive(call, endpoint.failure_watch().explain_disagreement(call));
   if (small.in_shares()) {
     small.reduce_own_share();

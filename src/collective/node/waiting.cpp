@@ -3,11 +3,8 @@
 #include <sched.h>
 
 #include <algorithm>
-#include <limits>
 #include <thread>
 #include <utility>
-
-#include "base/stamp_clock.h"
 
 namespace cohort::node {
 namespace {
@@ -40,39 +37,20 @@ void pause_once() noexcept {
 int pauses_per_crossing() {
   using Clock = std::chrono::steady_clock;
   constexpr int kMeasured = 100;
-  constexpr auto kCrossing = 45ns;
-  Clock::duration fastest = 1s;
+  constexpr std::chrono::nanoseconds kCrossing = 45ns;
+  std::chrono::nanoseconds fastest = 1s;
   for (int attempt = 0; attempt < 5; ++attempt) {
     const Clock::time_point start = Clock::now();
     for (int i = 0; i < kMeasured; ++i) pause_once();
-    fastest = std::min(fastest, Clock::now() - start);
+    fastest = std::min<std::chrono::nanoseconds>(fastest, Clock::now() - start);
   }
-  return static_cast<int>(
-      std::clamp<Clock::rep>(kCrossing * kMeasured / std::max<Clock::duration>(fastest, 1ns), 1, 16));
-}
-
-/// From the stamp of a call that has been announced to the first poll. The stamp is taken a moment after the
-/// announcement, and the reading of the clock that ends the pause takes time as well: a third of a crossing.
-std::uint64_t ticks_of_the_rest() {
-  constexpr int kMeasured = 100;
-  const StampClock& clock = StampClock::of_this_process();
-  std::uint64_t fewest = std::numeric_limits<std::uint64_t>::max();
-  for (int attempt = 0; attempt < 5; ++attempt) {
-    const std::uint64_t start = clock.now();
-    for (int i = 0; i < kMeasured; ++i) pause_for_a_crossing();
-    fewest = std::min(fewest, clock.now() - start);
-  }
-  return fewest / kMeasured * 2 / 3;
+  // To the nearest: a pause of 25 ns is passed twice.
+  const double pauses = static_cast<double>(kMeasured * kCrossing.count()) /
+                        static_cast<double>(std::max(fastest, 1ns).count());
+  return static_cast<int>(std::clamp(pauses + 0.5, 1.0, 16.0));
 }
 
 }  // namespace
-
-void pause_for_a_crossing_since(std::uint64_t stamp) noexcept {
-  static const StampClock& clock = StampClock::of_this_process();
-  static const std::uint64_t ticks = ticks_of_the_rest();
-  while (clock.now() - stamp < ticks) {
-  }
-}
 
 void pause_for_a_crossing() noexcept {
   static const int pauses = pauses_per_crossing();

@@ -12,11 +12,9 @@ namespace cohort::node {
 
 /// Spins for about one cache-line transfer between cores, before the first poll and between polls. A poll
 /// that comes too early takes the cache line away from the member that is about to write it, and costs both a
-/// transfer: 64 B between two members take 0.13 us with these pauses, 0.18 without.
+/// transfer: 64 B between two members take 0.13 us with these pauses, 0.18 without. By the processor's own
+/// pauses, since reading its clock in a loop keeps the other member from its work where both share a core.
 void pause_for_a_crossing() noexcept;
-
-/// The rest of such a pause, for a member that has announced its call and then recorded it, with this stamp.
-void pause_for_a_crossing_since(std::uint64_t stamp) noexcept;
 
 class Waiting {
  public:
