@@ -22,7 +22,7 @@ HierarchicalCollectives::HierarchicalCollectives(node::Endpoint& endpoint, Wire&
     : endpoint_(endpoint),
       topology_(topology),
       failure_detector_(failure_detector),
-      context_{endpoint_, wire, topology_, constants_, topology_.own_lane()},
+      context_{endpoint_, wire, topology_, constants_, std::min(topology_.lanes(), kBuiltInLanes)},
       peers_(context_) {
   if (topology_.is_leader()) roll_call_.emplace(leaders(), topology_, kPiggybackBytes);
 }
@@ -93,7 +93,8 @@ Task<> HierarchicalCollectives::exchange(const CollectiveCall& call) {
   piggyback_bytes_ = 0;
   if (TransportCollectives* const collectives = transport_collectives_for(call))
     return execute_by(*collectives, call);
-  if (topology_.all_alone() && call.kind == CollectiveKind::kAllReduce) return all_reduce_while_agreeing(call);
+  if (topology_.all_alone() && call.kind == CollectiveKind::kAllReduce)
+    return all_reduce_while_agreeing(call);
   return agree_and_move(call);
 }
 
@@ -178,7 +179,8 @@ Selection::Choice HierarchicalCollectives::registered_choice(const CollectiveCal
                         .bytes = node::contributed_bytes(call, topology_.members()),
                         .uneven = !call.counts.empty(),
                         .members = topology_.members(),
-                        .nodes = topology_.nodes()};
+                        .nodes = topology_.nodes(),
+                        .lanes = context_.lanes};
   return selection.choose(shape, constants_, built_in_seconds);
 }
 
@@ -195,7 +197,7 @@ std::vector<TuningFigure> HierarchicalCollectives::tuning() const {
   std::vector<TuningFigure> figures = tuning_->figures(TuningScope::kNetwork);
   const auto source = std::ranges::max_element(figures, {}, &TuningFigure::source)->source;
   std::ranges::copy(
-      all_reduce_crossovers(topology_.nodes(), shared_by_lanes(constants_, topology_.lanes()), source),
+      all_reduce_crossovers(topology_.nodes(), shared_by_lanes(constants_, context_.lanes), source),
       std::back_inserter(figures));
   return figures;
 }
@@ -221,17 +223,17 @@ Task<> HierarchicalCollectives::agree_on_tuning(const CollectiveCall& call) {
   co_await small_subcall(call.priority, CollectiveKind::kBroadcast, DType::kUInt8,
                          reinterpret_cast<std::byte*>(&word), sizeof word);
   if (!word.known) {
-    const Lane leaders = this->leaders();
     const auto take_maximum = [this, &call](std::span<double> values) {
       return small_subcall(call.priority, CollectiveKind::kAllReduce, DType::kFloat64,
                            reinterpret_cast<std::byte*>(values.data()), values.size());
     };
-    word.table = co_await probe(topology_.is_leader() ? &leaders : nullptr, take_maximum);
+    word.table = co_await probe(context_.wire, topology_, take_maximum);
     if (topology_.rank() == 0) store.save(TuningScope::kNetwork, shape, word.table);
   }
   store.keep(shape, word.table);
   tuning_ = word.table;
   constants_ = constants_of(word.table);
+  context_.lanes = std::min(topology_.lanes(), lanes_of(word.table));
 }
 
 /// A small collective of all members, which takes the maximum if it reduces.
