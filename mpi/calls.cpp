@@ -291,6 +291,17 @@ std::size_t RequestSet::test_some() {
   return count;
 }
 
+std::size_t RequestSet::test_one(std::size_t index) {
+  int completed = 0;
+  const int status = MPI_Test(&requests_[index], &completed, statuses_.data());
+  indices_.front() = static_cast<int>(index);
+  some_failed_ = status != MPI_SUCCESS;
+  if (!some_failed_) return completed != 0 ? 1 : 0;
+  statuses_.front().MPI_ERROR = status;
+  if (!truncated(0)) require_success(status, "MPI_Test");
+  return 1;
+}
+
 bool RequestSet::truncated(std::size_t completed) const {
   int kind = MPI_SUCCESS;
   if (some_failed_) COHORT_MPI(MPI_Error_class(statuses_[completed].MPI_ERROR, &kind));

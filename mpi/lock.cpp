@@ -12,9 +12,12 @@ MpiLock::MpiLock(int thread_level) : thread_level_(thread_level) {}
 
 MpiLock::Guard MpiLock::acquire() {
   require_thread();
-  ++waiting_;
-  Guard guard(mutex_);
-  --waiting_;
+  Guard guard(mutex_, std::try_to_lock);
+  if (!guard) {
+    ++waiting_;
+    guard.lock();
+    --waiting_;
+  }
   require_open();
   return guard;
 }

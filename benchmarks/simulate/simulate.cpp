@@ -102,7 +102,15 @@ Work start(Communicator& member, CollectiveKind kind, const Buffers& buffers) {
   }
 }
 
-double formula_seconds(const Case& what, const SimulateOptions& options, int nodes) {
+/// The lanes that the members have agreed on.
+int lanes_of(const Communicator& member) {
+  for (const TuningFigure& figure : member.tuning()) {
+    if (figure.name == "lanes") return static_cast<int>(figure.value);
+  }
+  return 0;
+}
+
+double formula_seconds(const Case& what, const SimulateOptions& options, int nodes, int lanes) {
   const simulation::NetworkModel& network = options.network;
   const CostConstants constants{.latency_seconds = network.latency_seconds,
                                 .seconds_per_byte = network.seconds_per_byte,
@@ -116,7 +124,8 @@ double formula_seconds(const Case& what, const SimulateOptions& options, int nod
        .elements = what.bytes / sizeof(float),
        .bytes = of_all ? what.bytes * static_cast<std::size_t>(members) : what.bytes,
        .members = members,
-       .nodes = nodes},
+       .nodes = nodes,
+       .lanes = lanes},
       constants, network.eager_bytes);
 }
 
@@ -136,7 +145,7 @@ void simulate(const SimulateOptions& options, int nodes, std::vector<SimulateRow
     }
     rows.push_back({to_string(what.kind), nodes, options.bytes.value_or(what.bytes),
                     cluster.communicator(0).last_algorithm(), run.seconds * 1e6,
-                    formula_seconds(what, options, nodes) * 1e6});
+                    formula_seconds(what, options, nodes, lanes_of(cluster.communicator(0))) * 1e6});
   }
 }
 

@@ -14,6 +14,12 @@ int to_count(std::size_t bytes) {
   return static_cast<int>(bytes);
 }
 
+/// Transfers: a message in each direction.
+constexpr std::size_t kFew = 2;
+
+/// MPI copies such a message at once.
+constexpr std::size_t kShortBytes = 1024;
+
 }  // namespace
 
 MpiTransport::MpiTransport(std::shared_ptr<SharedComms> comms, int rank)
@@ -61,6 +67,7 @@ Transport::Ticket MpiTransport::new_ticket(bool receives, std::size_t bytes) {
   const Ticket ticket = free_.back();
   free_.pop_back();
   pending_[ticket] = {.receives = receives, .bytes = bytes, .polled = sweeps_};
+  ++in_flight_;
   return ticket;
 }
 
@@ -69,6 +76,8 @@ Transport::Ticket MpiTransport::send(const Address& to, std::span<const std::byt
   const Ticket ticket = new_ticket(false, data.size());
   requests_[ticket] = isend(data.data(), to_count(data.size()), MPI_BYTE, worker_of(to.member),
                             tag_to(to.member, to.tag), comms_->comm(to.channel));
+  // As a rule it has left already, and needs no question of its own later.
+  if (data.size() <= kShortBytes) note_completed(requests_.test_one(ticket));
   return ticket;
 }
 
@@ -80,23 +89,39 @@ Transport::Ticket MpiTransport::receive(const Address& from, std::span<std::byte
   return ticket;
 }
 
-// MPI looks at all its connections whenever it is asked about anything, so it is asked about all transfers
-// at once: by the first poll of a ticket that was polled before and has not completed since.
+// MPI looks at all its connections whenever it is asked about anything. So it is asked about many transfers
+// at once: by the first poll of a ticket that was polled before and has not completed since. Of a few it is
+// asked about each, since it answers those questions sooner.
 std::optional<std::size_t> MpiTransport::poll(Ticket ticket) {
   Pending& pending = pending_[ticket];
-  if (!pending.completed && pending.polled == sweeps_) sweep();
+  if (!pending.completed) {
+    if (in_flight_ <= kFew)
+      test(ticket);
+    else if (pending.polled == sweeps_)
+      sweep();
+  }
   pending.polled = sweeps_;
   if (!pending.completed) return std::nullopt;
   release(ticket);
   return pending.bytes;
 }
 
+void MpiTransport::test(Ticket ticket) {
+  if (!requests_.pending(ticket)) return;  // a longer message than fits, which is never complete
+  const MpiLock::Guard guard = comms_->lock().try_acquire();
+  if (guard) note_completed(requests_.test_one(ticket));
+}
+
 void MpiTransport::sweep() {
   const MpiLock::Guard guard = comms_->lock().try_acquire();
   if (!guard) return;
   ++sweeps_;
-  const std::size_t completed = requests_.test_some();
-  for (std::size_t i = 0; i < completed; ++i) {
+  note_completed(requests_.test_some());
+}
+
+void MpiTransport::note_completed(std::size_t count) {
+  in_flight_ -= count;
+  for (std::size_t i = 0; i < count; ++i) {
     Pending& pending = pending_[requests_.index_of(i)];
     if (requests_.truncated(i)) continue;
     pending.completed = true;
@@ -108,6 +133,7 @@ bool MpiTransport::cancel(Ticket ticket) {
   if (pending_[ticket].completed) return false;
   const MpiLock::Guard guard = comms_->lock().acquire();
   if (!mpi::cancel(requests_[ticket])) return false;
+  --in_flight_;
   release(ticket);
   return true;
 }

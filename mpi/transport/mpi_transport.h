@@ -51,7 +51,9 @@ class MpiTransport final : public Transport {
   };
   [[nodiscard]] Ticket new_ticket(bool receives, std::size_t bytes);
   void release(Ticket ticket) { free_.push_back(ticket); }
+  void test(Ticket ticket);
   void sweep();
+  void note_completed(std::size_t count);
   void leave_open() noexcept;
 
   /// The rank of a member of this group in the communicator from which the group descends.
@@ -77,6 +79,7 @@ class MpiTransport final : public Transport {
   int ancestor_rank_;                ///< of this member
   RequestSet requests_{0};           ///< by ticket
   std::vector<Pending> pending_;     ///< by ticket
+  std::size_t in_flight_ = 0;        ///< requests that MPI has not completed
   std::uint64_t sweeps_ = 1;
   std::vector<Ticket> free_;
   PendingSends pending_sends_;         ///< control messages on their way; guarded by the MpiLock

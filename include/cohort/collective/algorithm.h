@@ -33,6 +33,7 @@ struct CallShape {
   bool uneven = false;       ///< blocks differ: the call has counts
   int members = 1;
   int nodes = 1;
+  int lanes = 0;  ///< members of each node that move a long call between nodes, at most; 0: all
 };
 
 /// The machine's speed, for cost formulas: a message takes `latency_seconds + bytes * seconds_per_byte`.

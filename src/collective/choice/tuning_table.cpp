@@ -27,6 +27,7 @@ constexpr std::array<Spec, kFigures> kSpecs{{
     {"latency_seconds", "alpha: a short message between nodes", kNetwork.latency_seconds},
     {"seconds_per_byte", "beta: a byte on a node's wire", kNetwork.seconds_per_byte},
     {"reduce_seconds_per_byte", "gamma: a byte reduced", kNetwork.reduce_seconds_per_byte},
+    {"lanes", "long calls: members of a node that send and receive, at most", network::kBuiltInLanes},
 }};
 
 struct Range {

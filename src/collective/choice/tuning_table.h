@@ -23,9 +23,10 @@ enum class Figure : std::uint8_t {
   kLatency,
   kSecondsPerByte,
   kReduceSecondsPerByte,
+  kLanes,
 };
 inline constexpr std::size_t kNodeFigures = 5;
-inline constexpr std::size_t kFigures = 8;
+inline constexpr std::size_t kFigures = 9;
 
 /// A part of the table: the figures of a node, or those of the network between nodes.
 enum class TuningScope : std::uint8_t { kNode, kNetwork };

@@ -78,6 +78,10 @@ CostConstants constants_of(const TuningTable& tuning) noexcept {
           tuning.value(Figure::kReduceSecondsPerByte)};
 }
 
+int lanes_of(const TuningTable& tuning) noexcept {
+  return static_cast<int>(std::clamp(tuning.value(Figure::kLanes), 1.0, 1e6));
+}
+
 CostConstants shared_by_lanes(CostConstants constants, int lanes) noexcept {
   constants.seconds_per_byte *= lanes;
   return constants;
@@ -196,7 +200,8 @@ std::optional<LaneCost> few_rounds_cost(CollectiveKind kind, std::size_t block_b
 
 /// By one lane's algorithm; the lanes' shares go side by side.
 double lanes_seconds(const CallShape& call, const LaneShape& lane, const Network& network) {
-  const int lanes = std::max(call.members / call.nodes, 1);
+  const int on_node = std::max(call.members / call.nodes, 1);
+  const int lanes = call.lanes > 0 ? std::min(call.lanes, on_node) : on_node;
   const std::size_t share = call.bytes / static_cast<std::size_t>(lanes);
   const Network of_lane{shared_by_lanes(network.constants, lanes), network.eager_bytes};
   return seconds(choose_algorithm(call.kind, share, lane, of_lane.constants), share, lane, of_lane);

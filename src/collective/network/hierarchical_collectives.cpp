@@ -22,7 +22,7 @@ HierarchicalCollectives::HierarchicalCollectives(node::Endpoint& endpoint, Wire&
     : endpoint_(endpoint),
       topology_(topology),
       failure_detector_(failure_detector),
-      context_{endpoint_, wire, topology_, constants_, topology_.own_lane()},
+      context_{endpoint_, wire, topology_, constants_, std::min(topology_.lanes(), kBuiltInLanes)},
       peers_(context_) {
   if (topology_.is_leader()) roll_call_.emplace(leaders(), topology_, kPiggybackBytes);
 }
@@ -34,19 +34,48 @@ Lane HierarchicalCollectives::leaders() const {
 bool HierarchicalCollectives::is_piggybacked(const CollectiveCall& call) const {
   const std::size_t bytes = node::contributed_bytes(call, topology_.members());
   if (!fits_roll_call(bytes, topology_.members(), topology_.nodes(), constants_)) return false;
-  const TransportCollectives* const collectives = transport_collectives_for(call);
-  return collectives == nullptr || !collectives->is_preferred(call, bytes);
+  const TransportCollectives* const collectives = context_.wire.transport().collectives();
+  const bool prefers_others = collectives != nullptr && collectives->is_preferred(call, bytes);
+  return !prefers_others || transport_collectives_for(call) == nullptr;
+}
+
+void HierarchicalCollectives::execute_now(const CollectiveCall& call) {
+  if (context_.alone_on_node() && is_piggybacked(call)) return execute_alone_now(call);
+  endpoint_.record_arrival(call);
+  endpoint_.drive(call, execute(call));
+  endpoint_.record_end();
+}
+
+/// The same as `execute_on_roll_call`, in one go: of a message of a few bytes, the coroutines would take a
+/// tenth of the time.
+void HierarchicalCollectives::execute_alone_now(const CollectiveCall& call) {
+  piggyback_bytes_ = node::contributed_bytes(call, topology_.members());
+  const node::CallPlan& plan = endpoint_.planner().plan(call);
+  kernel_ = plan.kernel;
+  endpoint_.open(plan);
+  endpoint_.announce();
+  answer_roll_call(call);
+  roll_call_->begin();
+  endpoint_.record_arrival(call);  // here it delays nobody
+  endpoint_.wait_for(call, [this] { return roll_call_->has_ended(); });
+  if (!roll_call_->is_unanimous()) [[unlikely]]
+    endpoint_.drive(call, settle_disagreement(call));
+  endpoint_.record_start();
+  finish_on_roll_call(call);
+  endpoint_.record_end();
 }
 
 Task<> HierarchicalCollectives::execute(const CollectiveCall& call) {
+  return is_piggybacked(call) ? execute_on_roll_call(call) : execute_in_parts(call);
+}
+
+Task<> HierarchicalCollectives::execute_in_parts(const CollectiveCall& call) {
   endpoint_.begin_subcalls(call);
-  if (!tuning_ && !is_piggybacked(call)) {
-    co_await agree_on_tuning(call);
-  }
+  if (!tuning_) co_await agree_on_tuning(call);
   const Selection::Choice choice = registered_choice(call);
   Task<> body = choice.algorithm != nullptr ? execute_registered(call, choice) : exchange(call);
   co_await body;
-  if (!is_piggybacked(call)) require_unfailed_so_far();
+  require_unfailed_so_far();
   endpoint_.end_subcalls();
 }
 
@@ -60,17 +89,22 @@ void HierarchicalCollectives::require_unfailed_so_far() {
 }
 
 Task<> HierarchicalCollectives::exchange(const CollectiveCall& call) {
-  const bool piggybacked = is_piggybacked(call);
-  piggyback_bytes_ = piggybacked ? node::contributed_bytes(call, topology_.members()) : 0;
-  TransportCollectives* const collectives = piggybacked ? nullptr : transport_collectives_for(call);
-  if (collectives != nullptr) return execute_by(*collectives, call);
-  if (!piggybacked && topology_.all_alone() && call.kind == CollectiveKind::kAllReduce)
+  if (is_piggybacked(call)) return execute_on_roll_call(call);
+  piggyback_bytes_ = 0;
+  if (TransportCollectives* const collectives = transport_collectives_for(call))
+    return execute_by(*collectives, call);
+  if (topology_.all_alone() && call.kind == CollectiveKind::kAllReduce)
     return all_reduce_while_agreeing(call);
-  return piggybacked ? execute_on_roll_call(call) : agree_and_move(call);
+  return agree_and_move(call);
 }
 
 Task<> HierarchicalCollectives::execute_on_roll_call(const CollectiveCall& call) {
+  piggyback_bytes_ = node::contributed_bytes(call, topology_.members());
   co_await agree(call);
+  finish_on_roll_call(call);
+}
+
+void HierarchicalCollectives::finish_on_roll_call(const CollectiveCall& call) {
   collect_result(call);
   endpoint_.set_algorithm("roll_call");
   endpoint_.set_reason(ChoiceReason::kSize);
@@ -145,7 +179,8 @@ Selection::Choice HierarchicalCollectives::registered_choice(const CollectiveCal
                         .bytes = node::contributed_bytes(call, topology_.members()),
                         .uneven = !call.counts.empty(),
                         .members = topology_.members(),
-                        .nodes = topology_.nodes()};
+                        .nodes = topology_.nodes(),
+                        .lanes = context_.lanes};
   return selection.choose(shape, constants_, built_in_seconds);
 }
 
@@ -162,7 +197,7 @@ std::vector<TuningFigure> HierarchicalCollectives::tuning() const {
   std::vector<TuningFigure> figures = tuning_->figures(TuningScope::kNetwork);
   const auto source = std::ranges::max_element(figures, {}, &TuningFigure::source)->source;
   std::ranges::copy(
-      all_reduce_crossovers(topology_.nodes(), shared_by_lanes(constants_, topology_.lanes()), source),
+      all_reduce_crossovers(topology_.nodes(), shared_by_lanes(constants_, context_.lanes), source),
       std::back_inserter(figures));
   return figures;
 }
@@ -188,17 +223,17 @@ Task<> HierarchicalCollectives::agree_on_tuning(const CollectiveCall& call) {
   co_await small_subcall(call.priority, CollectiveKind::kBroadcast, DType::kUInt8,
                          reinterpret_cast<std::byte*>(&word), sizeof word);
   if (!word.known) {
-    const Lane leaders = this->leaders();
     const auto take_maximum = [this, &call](std::span<double> values) {
       return small_subcall(call.priority, CollectiveKind::kAllReduce, DType::kFloat64,
                            reinterpret_cast<std::byte*>(values.data()), values.size());
     };
-    word.table = co_await probe(topology_.is_leader() ? &leaders : nullptr, take_maximum);
+    word.table = co_await probe(context_.wire, topology_, take_maximum);
     if (topology_.rank() == 0) store.save(TuningScope::kNetwork, shape, word.table);
   }
   store.keep(shape, word.table);
   tuning_ = word.table;
   constants_ = constants_of(word.table);
+  context_.lanes = std::min(topology_.lanes(), lanes_of(word.table));
 }
 
 /// A small collective of all members, which takes the maximum if it reduces.
@@ -218,11 +253,15 @@ Task<> HierarchicalCollectives::agree(const CollectiveCall& call) {
   const node::CallPlan& plan = endpoint_.planner().plan(call);
   kernel_ = plan.kernel;
   endpoint_.open(plan);
-  contribute(call, !plan.payload_has_details);
+  if (!context_.alone_on_node()) contribute(call, !plan.payload_has_details);
   endpoint_.announce();
   co_await until([&] { return endpoint_.all_announced(); });
   if (topology_.is_leader()) {
-    co_await hold_roll_call(call);
+    if (!endpoint_.disagreement()) {
+      answer_roll_call(call);
+      co_await roll_call_->execute();
+    }
+    if (endpoint_.disagreement() || !roll_call_->is_unanimous()) co_await settle_disagreement(call);
   } else if (endpoint_.disagreement()) {
     co_await learn_disagreement(call);
   }
@@ -242,16 +281,23 @@ Task<> HierarchicalCollectives::learn_disagreement(const CollectiveCall& call) {
   endpoint_.failure_watch().fail(endpoint_.group().failure());
 }
 
-Task<> HierarchicalCollectives::hold_roll_call(const CollectiveCall& call) {
+/// All members of this node have called the same.
+void HierarchicalCollectives::answer_roll_call(const CollectiveCall& call) {
+  put_contributions(call, roll_call_->answer(signature(call, endpoint_.number()), piggyback_bytes_));
+}
+
+Task<> HierarchicalCollectives::settle_disagreement(const CollectiveCall& call) {
   NodeCalls own{.signature = signature(call, endpoint_.number())};
-  if (endpoint_.disagreement()) own.by_member = co_await endpoint_.failure_watch().collect_calls(call);
-  if (own.by_member.empty()) {
-    put_contributions(roll_call_->answer(own.signature, piggyback_bytes_));
-  } else {
-    roll_call_->answer(std::nullopt, 0);
+  if (endpoint_.disagreement()) {
+    own.by_member = co_await endpoint_.failure_watch().collect_calls(call);
+    if (own.by_member.empty()) {
+      answer_roll_call(call);
+    } else {
+      roll_call_->answer(std::nullopt, 0);
+    }
+    co_await roll_call_->execute();
+    if (roll_call_->is_unanimous()) co_return;
   }
-  co_await roll_call_->execute();
-  if (roll_call_->is_unanimous()) co_return;
   // What looks like a disagreement may be the answer to a call that the others have given up.
   if (const std::optional<Error> error = failure_detector_.poll_failure(true, number()))
     endpoint_.failure_watch().fail(*error);
@@ -292,19 +338,23 @@ void HierarchicalCollectives::contribute(const CollectiveCall& call, bool line_i
   in_line_ = piggyback_bytes_ == 0 || (piggyback_bytes_ <= node::kPayloadBytes && line_is_free);
   if (!in_line_) slot_ = endpoint_.next_slot();
   if (piggyback_bytes_ == 0) return;
-  const node::Position position{topology_.rank(), topology_.members()};
   if (in_line_) endpoint_.set_contents({.payload_bytes = piggyback_bytes_});
-  std::byte* const to = in_line_ ? endpoint_.own_payload() : endpoint_.slot(endpoint_.position().rank, slot_);
-  node::contribute(call, position, {0, node::block_elements(call)}, to);
+  put_own_contribution(call,
+                       in_line_ ? endpoint_.own_payload() : endpoint_.slot(endpoint_.position().rank, slot_));
+}
+
+void HierarchicalCollectives::put_own_contribution(const CollectiveCall& call, std::byte* to) const {
+  node::contribute(call, {topology_.rank(), topology_.members()}, {0, node::block_elements(call)}, to);
 }
 
 const std::byte* HierarchicalCollectives::contribution_of(int local_rank) const noexcept {
   return in_line_ ? endpoint_.payload_of(local_rank) : endpoint_.slot(local_rank, slot_);
 }
 
-void HierarchicalCollectives::put_contributions(std::byte* to) const {
-  for (int local_rank = 0; piggyback_bytes_ > 0 && local_rank < context_.local_size();
-       ++local_rank, to += piggyback_bytes_)
+void HierarchicalCollectives::put_contributions(const CollectiveCall& call, std::byte* to) const {
+  if (piggyback_bytes_ == 0) return;
+  if (context_.alone_on_node()) return put_own_contribution(call, to);
+  for (int local_rank = 0; local_rank < context_.local_size(); ++local_rank, to += piggyback_bytes_)
     std::memcpy(to, contribution_of(local_rank), piggyback_bytes_);
 }
 

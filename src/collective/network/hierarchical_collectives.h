@@ -29,6 +29,9 @@ class HierarchicalCollectives {
   /// A whole collective, with its parts on this node. `call` must outlive it.
   [[nodiscard]] Task<> execute(const CollectiveCall& call);
 
+  /// The same for a caller that waits, with the record of the call.
+  void execute_now(const CollectiveCall& call);
+
   /// Of the collective that is open.
   [[nodiscard]] std::uint64_t number() const noexcept { return endpoint_.number(); }
 
@@ -40,9 +43,14 @@ class HierarchicalCollectives {
   [[nodiscard]] std::vector<TuningFigure> tuning() const;
 
  private:
+  void execute_alone_now(const CollectiveCall& call);
+  void answer_roll_call(const CollectiveCall& call);
+  void finish_on_roll_call(const CollectiveCall& call);
   /// Only for leaders.
   [[nodiscard]] Lane leaders() const;
   [[nodiscard]] bool is_piggybacked(const CollectiveCall& call) const;
+  /// Of calls whose contributions do not piggyback.
+  [[nodiscard]] Task<> execute_in_parts(const CollectiveCall& call);
   [[nodiscard]] Task<> exchange(const CollectiveCall& call);
   void require_unfailed_so_far();
   [[nodiscard]] Task<> execute_on_roll_call(const CollectiveCall& call);
@@ -61,12 +69,16 @@ class HierarchicalCollectives {
   [[nodiscard]] Task<> all_reduce_while_agreeing(const CollectiveCall& call);
   /// For a member other than the leader that finds a disagreement on its node: waits for the leader's error.
   [[nodiscard]] Task<> learn_disagreement(const CollectiveCall& call);
-  [[nodiscard]] Task<> hold_roll_call(const CollectiveCall& call);
+  /// For a leader: holds the roll call that a disagreement on its node has kept it from, and ends with the
+  /// error that all leaders find.
+  [[nodiscard]] Task<> settle_disagreement(const CollectiveCall& call);
   [[nodiscard]] Task<> execute_large(const CollectiveCall& call);
 
   /// `line_is_free`: the payload of the line has no details, so a short contribution may lie there.
   void contribute(const CollectiveCall& call, bool line_is_free);
-  void put_contributions(std::byte* to) const;
+  void put_own_contribution(const CollectiveCall& call, std::byte* to) const;
+  /// For a leader: those of its node, one after the other.
+  void put_contributions(const CollectiveCall& call, std::byte* to) const;
   void publish_contributions();
   void collect_result(const CollectiveCall& call);
   [[nodiscard]] const std::byte* contribution_of(int local_rank) const noexcept;

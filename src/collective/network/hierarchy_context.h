@@ -26,10 +26,11 @@ struct HierarchyContext {
   const Topology& topology;
   const CostConstants& constants;
 
-  /// The members of this one's lane, by node, in the topology's tables; empty if it has none.
-  std::span<const int> lane_ranks;
-  [[nodiscard]] bool has_lane() const noexcept { return !lane_ranks.empty(); }
-  [[nodiscard]] Lane lane() const { return {wire, lane_ranks, topology.own_node(), &agreed}; }
+  /// Of the topology's lanes, the first so many carry long calls; the same on all members. The other members
+  /// do their part on the node.
+  int lanes;
+  [[nodiscard]] bool has_lane() const noexcept { return topology.own_local_rank() < lanes; }
+  [[nodiscard]] Lane lane() const { return {wire, topology.own_lane(), topology.own_node(), &agreed}; }
 
   /// Whether all members are known to have made the same call: after the roll call. Until then received data
   /// is not used, so that no output changes.
@@ -74,12 +75,16 @@ struct SegmentShares {
   std::size_t begin;                ///< where the segment begins
   std::size_t own_begin;            ///< where this member's share of it begins
   std::size_t own_elements;         ///< of that share; none without a lane
-  std::vector<std::size_t> counts;  ///< of all shares, by local rank
+  std::vector<std::size_t> counts;  ///< of all shares, by local rank; none of members without a lane
 };
 [[nodiscard]] SegmentShares shares_of(const HierarchyContext& context, const Segments& segments,
                                       std::size_t segment);
 
-/// An all-gather on the node: each member has its share of the segment in the output, and gets all of it.
+/// Whether a node's members do the work of its lanes together, one lane after the other: few lanes alone
+/// would take longer. The same on all members of a node.
+[[nodiscard]] bool helps_few_lanes(const HierarchyContext& context);
+
+/// On the node: each member with a lane has its share of the segment in the output, and all get all of it.
 [[nodiscard]] Task<> all_gather_on_node(HierarchyContext& context, const CollectiveCall& call,
                                         const SegmentShares& shares);
 

@@ -26,6 +26,7 @@ class InterNodeImpl final : public node::InterNode {
   [[nodiscard]] Task<> execute(const CollectiveCall& call) override {
     return collectives(call.priority).execute(call);
   }
+  void execute_now(const CollectiveCall& call) override { collectives(call.priority).execute_now(call); }
   [[nodiscard]] Task<> send(const CollectiveCall& call) override { return messages_.send(call); }
   [[nodiscard]] Task<> receive(const CollectiveCall& call) override { return messages_.receive(call); }
   [[nodiscard]] node::Withdrawal withdraw(const CollectiveCall& call) override {

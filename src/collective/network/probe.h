@@ -1,6 +1,7 @@
 // Measures the network and the processor, within the first collective between nodes
-// that needs the figures: every leader exchanges messages with its neighbours in a
-// ring, all at the same time, as collectives do. The slowest leader counts.
+// that needs the figures: the members of neighbouring nodes exchange messages in pairs, all at the same time,
+// as collectives do. The slowest member counts. First the leaders alone, then members of more and more lanes
+// together, which shows how many of them it takes to fill a node's link.
 #pragma once
 
 #include <chrono>
@@ -11,6 +12,7 @@
 
 #include "collective/choice/tuning_table.h"
 #include "lane.h"
+#include "topology.h"
 
 namespace cohort::network {
 
@@ -20,8 +22,8 @@ inline constexpr std::chrono::milliseconds kProbeBudget{20};
 /// Replaces each value by the largest of all members; executed by all of them.
 using TakeMaximum = std::function<Task<>(std::span<double> values)>;
 
-/// Executed by all members; those with `leaders` measure, and all get the same table. A figure keeps its
+/// Executed by all members; those with a lane measure, and all get the same table. A figure keeps its
 /// built-in value if it differs little from it, or a lot from one measurement to the next.
-[[nodiscard]] Task<TuningTable> probe(const Lane* leaders, TakeMaximum take_maximum);
+[[nodiscard]] Task<TuningTable> probe(Wire& wire, const Topology& topology, TakeMaximum take_maximum);
 
 }  // namespace cohort::network

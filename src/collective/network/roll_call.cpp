@@ -44,29 +44,45 @@ std::byte* RollCall::answer(const std::optional<CallSignature>& call, std::size_
   return scratch_.data() + sizeof(Summary);
 }
 
-/// Where the contributions of the first `nodes` end, and those of the next node begin, without a gap.
-std::size_t RollCall::end_of(int nodes) const noexcept {
-  return sizeof(Summary) + members_[static_cast<std::size_t>(nodes)] * contribution_bytes_;
+Task<> RollCall::execute() {
+  begin();
+  co_await until([this] { return has_ended(); });
 }
 
-Task<> RollCall::execute() {
-  for (int distance = 1; distance < leaders_.size(); distance *= 2) {
-    close_gap(distance);
-    std::memcpy(scratch_.data(), &summary_, sizeof summary_);
-    // The nodes of what arrives are not among those that are known here, nor, in any call, are all
-    // contributions together longer than what there is room for.
-    const int leaving = std::min(distance, leaders_.size() - distance);
-    std::byte* const arriving = scratch_.data() + end_of(distance);
-    Transfer receiving =
-        leaders_.receive(leaders_.neighbour(distance), kTag, arriving, capacity_ - end_of(distance));
-    Transfer sending = leaders_.send(leaders_.neighbour(-distance), kTag, scratch_.data(), end_of(leaving));
-    co_await until([&] { return receiving.done() && sending.done(); });
-    Summary arrived = kSeveralCalls;
-    std::memcpy(&arrived, arriving, sizeof arrived);
-    merge(arrived);
-    if (is_unanimous())
-      COHORT_CHECK(receiving.bytes() == sizeof arrived + end_of(distance + leaving) - end_of(distance));
+void RollCall::begin() {
+  distance_ = 1;
+  start_round();
+}
+
+bool RollCall::has_ended() {
+  while (distance_ < leaders_.size()) {
+    if (!receiving_.done() || !sending_.done()) return false;
+    finish_round();
+    distance_ *= 2;
+    if (distance_ < leaders_.size()) start_round();
   }
+  return true;
+}
+
+void RollCall::start_round() {
+  close_gap(distance_);
+  std::memcpy(scratch_.data(), &summary_, sizeof summary_);
+  // The others wait for the message, so it leaves before anything else is done.
+  sending_ = leaders_.send(leaders_.neighbour(-distance_), kTag, scratch_.data(), end_of(nodes_that_leave()));
+  // The nodes of what arrives are not among those that are known here, nor, in any call, are all
+  // contributions together longer than what there is room for.
+  const std::size_t known = end_of(distance_);
+  receiving_ =
+      leaders_.receive(leaders_.neighbour(distance_), kTag, scratch_.data() + known, capacity_ - known);
+}
+
+void RollCall::finish_round() {
+  const std::size_t known = end_of(distance_);
+  Summary arrived = kSeveralCalls;
+  std::memcpy(&arrived, scratch_.data() + known, sizeof arrived);
+  merge(arrived);
+  if (is_unanimous())
+    COHORT_CHECK(receiving_.bytes() == sizeof arrived + end_of(distance_ + nodes_that_leave()) - known);
 }
 
 void RollCall::merge(Summary arrived) noexcept {
@@ -78,6 +94,7 @@ void RollCall::merge(Summary arrived) noexcept {
 /// Moves the contributions of the last round to those before them, of which there were `nodes_before_gap_`,
 /// so that the first `nodes` can leave in one message.
 void RollCall::close_gap(int nodes) {
+  if (nodes == nodes_before_gap_) return;
   std::byte* const to = scratch_.data() + end_of(nodes_before_gap_);
   std::memmove(to, to + sizeof(Summary), end_of(nodes) - end_of(nodes_before_gap_));
   nodes_before_gap_ = nodes;

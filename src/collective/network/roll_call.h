@@ -12,6 +12,7 @@
 // Cost  ceil(log2 p) (alpha + 8 beta) + (p-1) n beta.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -36,6 +37,10 @@ class RollCall {
 
   /// The exchange; once.
   [[nodiscard]] Task<> execute();
+  /// The same for callers that wait themselves: what they know leaves, and then they ask whether it has
+  /// ended.
+  void begin();
+  [[nodiscard]] bool has_ended();
 
   /// Afterwards: whether all members have called the same; all leaders get the same answer.
   [[nodiscard]] bool is_unanimous() const noexcept { return summary_ != kSeveralCalls; }
@@ -47,7 +52,16 @@ class RollCall {
   static constexpr Summary kSeveralCalls = 0;
 
   [[nodiscard]] static Summary summary_of(const CallSignature& call) noexcept;
-  [[nodiscard]] std::size_t end_of(int nodes) const noexcept;
+  /// Where the contributions of the first `nodes` end, and those of the next node begin, without a gap.
+  [[nodiscard]] std::size_t end_of(int nodes) const noexcept {
+    return sizeof(Summary) + members_[static_cast<std::size_t>(nodes)] * contribution_bytes_;
+  }
+  /// In each round a leader gets what as many nodes know as it sends of.
+  [[nodiscard]] int nodes_that_leave() const noexcept {
+    return std::min(distance_, leaders_.size() - distance_);
+  }
+  void start_round();
+  void finish_round();
   void close_gap(int nodes);
   void merge(Summary arrived) noexcept;
 
@@ -60,6 +74,11 @@ class RollCall {
   Summary summary_ = kSeveralCalls;
   std::size_t contribution_bytes_ = 0;
   int nodes_before_gap_ = 1;
+
+  // of the round under way
+  int distance_ = 1;  ///< to the leader that is heard
+  Transfer sending_;
+  Transfer receiving_;
 };
 
 }  // namespace cohort::network

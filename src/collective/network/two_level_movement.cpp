@@ -70,7 +70,7 @@ Task<> two_level_broadcast(HierarchyContext& context, const CollectiveCall& call
   const std::size_t size = size_of(call.dtype);
   const int root_node = context.topology.node_of(call.root);
   const bool at_root = context.topology.own_node() == root_node;
-  const std::size_t lane_bytes = call.elements * size / static_cast<std::size_t>(context.topology.lanes());
+  const std::size_t lane_bytes = call.elements * size / static_cast<std::size_t>(context.lanes);
   const LaneAlgorithm& algorithm = context.algorithm(call.kind, lane_bytes);
   const Segments segments = segments_of(
       context, call, algorithm.part_bytes(context.topology.nodes(), context.wire.message_bytes()));

@@ -19,13 +19,32 @@ Arithmetic lane_arithmetic(const CollectiveCall& call) {
 /// The most that a member gets of a segment: the first one is the longest.
 std::size_t largest_share_bytes(const HierarchyContext& context, const CollectiveCall& call,
                                 const Segments& segments) {
-  return EvenBlocks(segments.elements(0), context.topology.lanes()).largest() * size_of(call.dtype);
+  return EvenBlocks(segments.elements(0), context.lanes).largest() * size_of(call.dtype);
+}
+
+/// All members reduce the shares together, one after the other; the lane's member gets the sum, at `output`.
+Task<> reduce_to_few_lanes(HierarchyContext& context, const CollectiveCall& call, const SegmentShares shares,
+                           std::byte* output) {
+  const std::byte* input = call.input + shares.begin * size_of(call.dtype);
+  for (int lane = 0; lane < context.lanes; ++lane) {
+    CollectiveCall part = call;
+    part.kind = CollectiveKind::kReduce;
+    part.op = lane_arithmetic(call).op;
+    part.root = lane;
+    part.elements = shares.counts[static_cast<std::size_t>(lane)];
+    part.input = input;
+    part.output = lane == context.endpoint.position().rank ? output : nullptr;
+    if (part.elements > 0) co_await on_node(context, part);
+    input += part.elements * size_of(call.dtype);
+  }
 }
 
 /// Each of the node's members gets its lane's share of the segment, at `output`: the sum of all, or, where
 /// only a member that has the contributions of all nodes may sum, those of this node one after the other.
 Task<> bring_to_lanes(HierarchyContext& context, const CollectiveCall& call, const SegmentShares& shares,
                       std::byte* output) {
+  if (helps_few_lanes(context) && !context.keeps_rank_order(call))
+    return reduce_to_few_lanes(context, call, shares, output);
   CollectiveCall part = call;
   part.kind = context.keeps_rank_order(call) ? CollectiveKind::kAllToAll : CollectiveKind::kReduceScatter;
   part.op = lane_arithmetic(call).op;
@@ -51,7 +70,7 @@ Task<> gather_at_root(HierarchyContext& context, const CollectiveCall& call, con
 const LaneAlgorithm& algorithm_for(const HierarchyContext& context, const CollectiveCall& call) {
   const Topology& topology = context.topology;
   const std::size_t lane_bytes =
-      call.elements * size_of(call.dtype) / static_cast<std::size_t>(topology.lanes());
+      call.elements * size_of(call.dtype) / static_cast<std::size_t>(context.lanes);
   if (!context.keeps_rank_order(call)) {
     return call.implementation == CommunicationImplementation::kAuto
                ? context.algorithm(call.kind, lane_bytes)
@@ -61,7 +80,7 @@ const LaneAlgorithm& algorithm_for(const HierarchyContext& context, const Collec
   if (!topology.ranks_follow_nodes() || is_half(call.dtype)) return kRankOrder;
   return choose_algorithm(call.kind, lane_bytes,
                           LaneShape(topology.nodes(), topology.most_members_on_a_node()),
-                          shared_by_lanes(context.constants, topology.lanes()), Order::kRanks);
+                          shared_by_lanes(context.constants, context.lanes), Order::kRanks);
 }
 
 const LaneAlgorithm& reduce_algorithm(const HierarchyContext& context, const CollectiveCall& call,
@@ -154,7 +173,7 @@ Task<> two_level_reduce(HierarchyContext& context, const CollectiveCall& call) {
   const int root_node = context.topology.node_of(call.root);
   const bool in_rank_order = context.keeps_rank_order(call);
   const std::size_t lane_bytes =
-      call.elements * size_of(call.dtype) / static_cast<std::size_t>(context.topology.lanes());
+      call.elements * size_of(call.dtype) / static_cast<std::size_t>(context.lanes);
   const LaneAlgorithm& algorithm = in_rank_order ? kRankOrder : reduce_algorithm(context, call, lane_bytes);
   const Segments segments = segments_of(
       context, call, algorithm.part_bytes(context.topology.nodes(), context.wire.message_bytes()));

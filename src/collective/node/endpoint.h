@@ -219,7 +219,8 @@ class Endpoint {
     // Most waits end within these polls, and need no clock and no back-off.
     constexpr int kPollsAtOnce = 256;
     for (int poll = group_->oversubscribed() ? kPollsAtOnce : 0; poll < kPollsAtOnce; ++poll) {
-      pause_for_a_crossing();
+      // Alone on its node, a member waits for the network, and not for a cache line that a poll takes away.
+      if (position_.size > 1) pause_for_a_crossing();
       if (condition()) return;
     }
     Waiting waiting(group_->oversubscribed());

@@ -40,6 +40,9 @@ class InterNode {
   /// A whole collective, with its parts on this node. `call` must outlive it.
   [[nodiscard]] virtual Task<> execute(const CollectiveCall& call) = 0;
 
+  /// The same for a caller that waits, with the record of the call.
+  virtual void execute_now(const CollectiveCall& call) = 0;
+
   /// A message to or from a member of another node.
   [[nodiscard]] virtual Task<> send(const CollectiveCall& call) = 0;
   [[nodiscard]] virtual Task<> receive(const CollectiveCall& call) = 0;
