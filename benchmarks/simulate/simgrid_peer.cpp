@@ -1,11 +1,11 @@
-// One collective as SimGrid's SMPI simulates it (smpicxx, smpirun), for simgrid.sh. All members begin at the same
-// virtual time, and what they compute takes none. Only times matter, so they share their buffers.
+// One collective as SimGrid's SMPI simulates it (smpicxx, smpirun), for simgrid.sh. All members begin at the
+// same virtual time, and what they compute takes none. Only times matter, so they share their buffers.
 //
 //   simgrid_peer COLLECTIVE BYTES EXCHANGED
 //
 // BYTES are those of the largest buffer, as in `cohort-bench simulate --bytes`. Prints three times in
-// microseconds until the last member has its result: of a barrier, of the collective, and of two neighbours that
-// exchange EXCHANGED bytes.
+// microseconds until the last member has its result: of a barrier, of the collective, and of two neighbours
+// that exchange EXCHANGED bytes.
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
@@ -34,14 +34,15 @@ void carry_out(const Call& call) {
   if (name == "all_gather")
     MPI_Allgather(call.in, call.block, MPI_FLOAT, call.out, call.block, MPI_FLOAT, comm);
   if (name == "gather") MPI_Gather(call.in, call.block, MPI_FLOAT, call.out, call.block, MPI_FLOAT, 0, comm);
-  if (name == "scatter") MPI_Scatter(call.in, call.block, MPI_FLOAT, call.out, call.block, MPI_FLOAT, 0, comm);
+  if (name == "scatter")
+    MPI_Scatter(call.in, call.block, MPI_FLOAT, call.out, call.block, MPI_FLOAT, 0, comm);
   if (name == "all_to_all")
     MPI_Alltoall(call.in, call.block, MPI_FLOAT, call.out, call.block, MPI_FLOAT, comm);
   if (name == "exchange") {
     int rank = 0;
     MPI_Comm_rank(comm, &rank);
-    MPI_Sendrecv(call.in, call.exchanged, MPI_FLOAT, rank ^ 1, 0, call.out, call.exchanged, MPI_FLOAT, rank ^ 1,
-                 0, comm, MPI_STATUS_IGNORE);
+    MPI_Sendrecv(call.in, call.exchanged, MPI_FLOAT, rank ^ 1, 0, call.out, call.exchanged, MPI_FLOAT,
+                 rank ^ 1, 0, comm, MPI_STATUS_IGNORE);
   }
 }
 
@@ -72,7 +73,8 @@ int main(int argc, char** argv) {
     return 2;
   }
   const int all = std::atoi(argv[2]) / static_cast<int>(sizeof(float));
-  Call call{argv[1], all, all / members, std::atoi(argv[3]) / static_cast<int>(sizeof(float)), nullptr, nullptr};
+  Call call{argv[1], all,    all / members, std::atoi(argv[3]) / static_cast<int>(sizeof(float)),
+            nullptr, nullptr};
   const std::size_t bytes = static_cast<std::size_t>(all) * sizeof(float) + sizeof(float);
   call.in = static_cast<float*>(SMPI_SHARED_MALLOC(bytes));
   call.out = static_cast<float*>(SMPI_SHARED_MALLOC(bytes));
