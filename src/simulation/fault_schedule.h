@@ -52,7 +52,7 @@ struct FaultSchedule {
 /// communicator may blame a member that waits in another one, or has failed there; then that member's error
 /// counts. Where these go in a circle, as between members that still wait in a split and others that have
 /// their groups, a member that the fault has touched must be among those that somebody's error says are
-/// missing. Otherwise what is wrong.
+/// missing, unless a link was cut. Otherwise what is wrong.
 [[nodiscard]] std::string problem_of(const FaultSchedule& schedule);
 
 }  // namespace cohort::simulation
