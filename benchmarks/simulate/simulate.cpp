@@ -41,11 +41,6 @@ constexpr std::array kCases{Case{CollectiveKind::kBarrier, 0},
                             Case{CollectiveKind::kScatter, 64},
                             Case{CollectiveKind::kAllToAll, 64}};
 
-constexpr std::array kKinds{CollectiveKind::kAllReduce,     CollectiveKind::kReduce,
-                            CollectiveKind::kBroadcast,     CollectiveKind::kAllGather,
-                            CollectiveKind::kReduceScatter, CollectiveKind::kGather,
-                            CollectiveKind::kScatter,       CollectiveKind::kAllToAll};
-
 /// Whether a call of the kind has a block for each member.
 bool moves_blocks(CollectiveKind kind) {
   switch (kind) {
@@ -60,12 +55,14 @@ bool moves_blocks(CollectiveKind kind) {
 
 /// What is simulated among so many members.
 std::vector<Case> cases_of(const SimulateOptions& options, int members) {
-  if (!options.bytes) return {kCases.begin(), kCases.end()};
-  std::vector<Case> cases;
-  cases.reserve(kKinds.size());
-  for (const CollectiveKind kind : kKinds)
-    cases.push_back(
-        {kind, moves_blocks(kind) ? *options.bytes / static_cast<std::size_t>(members) : *options.bytes});
+  std::vector<Case> cases(kCases.begin(), kCases.end());
+  if (options.bytes) {
+    cases.clear();
+    for (const CollectiveKind kind : kSimulatedKinds)
+      cases.push_back(
+          {kind, moves_blocks(kind) ? *options.bytes / static_cast<std::size_t>(members) : *options.bytes});
+  }
+  if (options.kind) std::erase_if(cases, [&](const Case& what) { return what.kind != *options.kind; });
   return cases;
 }
 

@@ -3,6 +3,7 @@
 // wrong.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -11,6 +12,8 @@
 #include <string_view>
 #include <vector>
 
+#include <cohort/collective/collective_kind.h>
+
 #include "command_context.h"
 #include "environment.h"
 #include "run_options.h"
@@ -18,11 +21,18 @@
 
 namespace cohort::bench {
 
+/// Of calls with a number of bytes.
+inline constexpr std::array kSimulatedKinds{CollectiveKind::kAllReduce,     CollectiveKind::kReduce,
+                                            CollectiveKind::kBroadcast,     CollectiveKind::kAllGather,
+                                            CollectiveKind::kReduceScatter, CollectiveKind::kGather,
+                                            CollectiveKind::kScatter,       CollectiveKind::kAllToAll};
+
 struct SimulateOptions {
   int nodes = 256;  ///< the most; also 2, 4, and so on up to them
   int lanes = 4;    ///< members of each node
   simulation::NetworkModel network = {};
-  std::optional<std::size_t> bytes = {};  ///< of the largest buffer of each call; none: of each, some sizes
+  std::optional<std::size_t> bytes = {};    ///< of the largest buffer of each call; none: of each, some sizes
+  std::optional<CollectiveKind> kind = {};  ///< of the calls; none: all kinds
   std::optional<std::uint64_t> faults = {};  ///< so many jobs with a fault, and no times
   std::uint64_t seed = 0;                    ///< of the first of them
   std::string plot = {};                     ///< file for a picture of the times; empty: none

@@ -5,29 +5,15 @@
 // members agree on a call without making it.
 #pragma once
 
-#include <array>
-#include <cstdint>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include <cohort/collective/communicator.h>
 
-#include "collective/context_ids.h"
+#include "collective/split_exchange.h"
 
 namespace cohort {
-
-/// What a member contributes to a split.
-struct SplitContribution {
-  std::array<std::uint64_t, 2> control_block{};  ///< where it lies on the member's node; twice 0 for nowhere
-  ContextIdSet context_ids;                      ///< free for a group over several nodes
-};
-
-/// A member of a group that is being split off.
-struct SplitMember {
-  int rank = 0;  ///< in the communicator that is split
-  SplitContribution contribution;
-};
 
 class CommunicatorBase : public Communicator {
  public:
@@ -51,6 +37,9 @@ class CommunicatorBase : public Communicator {
   /// where it takes part in no group.
   [[nodiscard]] std::vector<SplitMember> exchange_split(std::optional<int> color, int key,
                                                         const SplitContribution& contribution);
+  /// The same in steps.
+  void run_exchange(const SplitExchange& exchange) { run(exchange.call()); }
+  [[nodiscard]] Work start_exchange(const SplitExchange& exchange) { return start(exchange.call()); }
 
   /// Whether calls may have their tensors on devices of this kind.
   [[nodiscard]] bool takes(DeviceKind kind) const noexcept override { return kind == DeviceKind::kCpu; }

@@ -51,6 +51,8 @@ struct NodeGroupOptions {
   /// Control blocks lie in the node heap, where all their pages are there from the beginning. Otherwise, for
   /// a process alone on its node that has very many of them, pages come as they are used.
   bool blocks_in_heap = true;
+  /// Any thread may drive the members' calls, one at a time; otherwise only the one that makes them.
+  bool any_thread = true;
 };
 
 /// Collective over the workers, all of which share this node. One communicator per member of this process;

@@ -1,6 +1,8 @@
 #include "simulation/simulated_cluster.h"
 
 #include <algorithm>
+#include <unordered_set>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -23,16 +25,66 @@ std::vector<int> node_of_members(const SimulatedClusterOptions& options) {
 
 }  // namespace
 
-/// A member rings after each flag that it raises for others of its node. Who seems to sleep at its bells
-/// learns whether they have something new to look at.
-struct SimulatedCluster::Bells {
-  explicit Bells(node::ControlBlock& block)
-      : normal(block.priority_blocks.front().bell), urgent(block.priority_blocks.back().bell) {}
+/// One of a member's communicators. A member rings after each flag that it raises for others of its node. Who
+/// seems to sleep at its bells learns whether they have something new to look at.
+struct SimulatedCluster::Part {
+  Part(std::unique_ptr<node::NodeCommunicator> made, int local_rank_in_it)
+      : communicator(std::move(made)),
+        local_rank(local_rank_in_it),
+        normal(block().priority_blocks.front().bell),
+        urgent(block().priority_blocks.back().bell) {}
 
+  [[nodiscard]] node::NodeCommunicatorImpl& impl() const { return *communicator->impl(); }
+  [[nodiscard]] node::ControlBlock& block() const { return impl().group().control_block(local_rank); }
   [[nodiscard]] std::uint32_t rings() const noexcept { return normal.rings() + urgent.rings(); }
 
+  std::unique_ptr<node::NodeCommunicator> communicator;
+  int local_rank;
   node::Bell::Sleeper normal;
   node::Bell::Sleeper urgent;
+};
+
+/// A member's part of a split.
+struct SimulatedCluster::Split {
+  node::NodeSplit split;
+  Communicator* group = nullptr;
+};
+
+struct SimulatedCluster::Member {
+  std::vector<std::unique_ptr<Part>> parts;    ///< the first one is of all members
+  std::vector<std::unique_ptr<Split>> splits;  ///< in the order in which they were begun
+
+  /// Where a neighbour has changed something, or this member has.
+  [[nodiscard]] std::uint32_t rings() const noexcept {
+    std::uint32_t sum = 0;
+    for (const std::unique_ptr<Part>& part : parts) sum += part->rings();
+    return sum;
+  }
+};
+
+/// Who has waited for it has its group.
+class SimulatedCluster::SplitWork final : public Work::State {
+ public:
+  SplitWork(Member& member, node::NodeCommunicator& parent, Split& split)
+      : member_(member), parent_(parent), split_(split), exchange_(parent.start_split(split.split)) {}
+
+  void wait() override {
+    exchange_.wait();
+    if (std::exchange(is_over_, true)) return;
+    std::unique_ptr<node::NodeCommunicator> group = parent_.finish_split(split_.split);
+    if (group == nullptr) return;
+    split_.group = group.get();
+    const int local_rank = group->impl()->group().first_own_local_rank();
+    member_.parts.push_back(std::make_unique<Part>(std::move(group), local_rank));
+  }
+  [[nodiscard]] bool done() noexcept override { return exchange_.done(); }
+
+ private:
+  Member& member_;
+  node::NodeCommunicator& parent_;
+  Split& split_;
+  Work exchange_;
+  bool is_over_ = false;
 };
 
 SimulatedCluster::SimulatedCluster(const SimulatedClusterOptions& options)
@@ -43,6 +95,7 @@ SimulatedCluster::SimulatedCluster(const SimulatedClusterOptions& options)
   group.members = options.members;
   group.communication = options.communication;
   group.blocks_in_heap = false;
+  group.any_thread = false;
   group.on_report = [](const JobReport&) {};
   for (int node = 0; node < options.nodes; ++node)
     group.workers.push_back({.rank = node, .node = node, .host = fmt::format("node{}", node)});
@@ -53,19 +106,67 @@ SimulatedCluster::SimulatedCluster(const SimulatedClusterOptions& options)
       auto impl = std::make_shared<node::NodeCommunicatorImpl>(members, local_rank);
       impl->set_inter_node(std::make_shared<network::InterNodeImpl>(
           *impl, std::make_unique<SimulatedTransport>(network_, rank), topology.seen_by(rank)));
-      communicators_.push_back(std::make_unique<node::NodeCommunicator>(impl, options.communication));
-      bells_.emplace_back(members->control_block(local_rank));
-      members_.push_back(std::move(impl));
+      members_.emplace_back().parts.push_back(std::make_unique<Part>(
+          std::make_unique<node::NodeCommunicator>(std::move(impl), options.communication), local_rank));
     }
   }
 }
 
-/// A call of a member that is dead is still in flight.
+/// A call of a member that is dead, or in a run that was given up, is still in flight.
 SimulatedCluster::~SimulatedCluster() {
   network_.end_virtual_time();
-  for (int rank = 0; rank < size(); ++rank) {
-    if (is_dead(rank)) communicator(rank).abort(Unavailable("it was killed in the simulation"));
+  for (const Member& member : members_) {
+    for (const std::unique_ptr<Part>& part : member.parts) {
+      if (!part->impl().idle()) part->communicator->abort(Unavailable("it was killed in the simulation"));
+    }
   }
+  leave_unfinished_groups();
+}
+
+/// Where a split has failed on some members, they never leave the group that others have made with them, and
+/// memory would be kept until they do. Nobody looks at their blocks any more once all parts are gone.
+void SimulatedCluster::leave_unfinished_groups() {
+  std::unordered_set<const node::ControlBlock*> finished;
+  for (const Member& member : members_) {
+    for (const std::unique_ptr<Part>& part : member.parts) finished.insert(&part->block());
+  }
+  for (const Member& member : members_) {
+    for (const std::unique_ptr<Part>& part : member.parts) {
+      const node::NodeGroup& group = part->impl().group();
+      for (int other = 0; other < group.size(); ++other) {
+        if (!finished.contains(&group.control_block(other))) part->block().departures.fetch_add(1);
+      }
+    }
+  }
+  for (Member& member : members_) member.parts.clear();
+  for (Member& member : members_) {
+    for (const std::unique_ptr<Split>& split : member.splits) {
+      if (split->split.block) static_cast<void>(split->split.block->take());
+    }
+  }
+}
+
+SimulatedCluster::Member& SimulatedCluster::member(int rank) {
+  return members_[static_cast<std::size_t>(rank)];
+}
+
+Communicator& SimulatedCluster::communicator(int rank) { return *member(rank).parts.front()->communicator; }
+
+Communicator* SimulatedCluster::group(int rank, int split) {
+  const auto& splits = member(rank).splits;
+  const auto number = static_cast<std::size_t>(split);
+  return number < splits.size() ? splits[number]->group : nullptr;
+}
+
+Work SimulatedCluster::split(int rank, Communicator& parent, std::optional<int> color, int key) {
+  COHORT_CHECK(options_.copied_bytes == SIZE_MAX);
+  Member& member = this->member(rank);
+  const auto found = std::ranges::find_if(
+      member.parts, [&](const std::unique_ptr<Part>& part) { return part->communicator.get() == &parent; });
+  COHORT_CHECK(found != member.parts.end());
+  node::NodeCommunicator& communicator = *(*found)->communicator;
+  member.splits.push_back(std::make_unique<Split>(Split{communicator.prepare_split(color, key)}));
+  return Work(std::make_shared<SplitWork>(member, communicator, *member.splits.back()));
 }
 
 /// How far the members have come.
@@ -104,7 +205,7 @@ struct SimulatedCluster::Progress {
 /// time.
 bool SimulatedCluster::drive_alone(int rank, Progress& progress) {
   const auto index = static_cast<std::size_t>(rank);
-  const auto state = [&] { return std::pair(bells_[index].rings(), progress.run.calls[index]); };
+  const auto state = [&] { return std::pair(members_[index].rings(), progress.run.calls[index]); };
   const auto before = state();
   while (drive(rank, progress)) {
   }
@@ -114,10 +215,16 @@ bool SimulatedCluster::drive_alone(int rank, Progress& progress) {
 /// Moves a member on. True if it has moved.
 bool SimulatedCluster::drive(int rank, Progress& progress) {
   if (is_dead(rank)) return false;
-  const auto index = static_cast<std::size_t>(rank);
-  bool moved = members_[index]->try_advance();
+  bool moved = false;
+  bool is_idle = true;
+  for (const std::unique_ptr<Part>& part : member(rank).parts) {
+    node::NodeCommunicatorImpl& impl = part->impl();
+    if (impl.idle()) continue;
+    moved |= impl.try_advance();
+    is_idle = is_idle && impl.idle();
+  }
   // Asking a Work whether it is done would drive the member again, and give the core away.
-  if (members_[index]->idle()) moved |= progress.go_on(communicator(rank));
+  if (is_idle) moved |= progress.go_on(communicator(rank));
   return moved;
 }
 
@@ -132,7 +239,7 @@ void SimulatedCluster::drive_node(int node, Progress& progress) {
 
 SimulatedRun SimulatedCluster::run(int calls, const Start& start, double longest_seconds) {
   const double began = seconds();
-  const std::size_t members = communicators_.size();
+  const std::size_t members = members_.size();
   SimulatedRun run{.errors = std::vector<std::optional<Error>>(members), .calls = std::vector<int>(members)};
   Progress progress{calls, start, run, std::vector<std::optional<Work>>(members)};
   const auto drive_all = [&] {

@@ -8,10 +8,12 @@
 //     });
 //     run.seconds;  // until the last member had its result
 //
+// Members divide into groups by `split`, whose Work is a call like any other. What members tell each other in
+// a split must arrive as a whole, so `copied_bytes` must not cut it off. Groups live as long as the cluster.
+//
 // Waits and deadlines of this thread go by the virtual clock while the cluster lives.
 #pragma once
 
-#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -22,13 +24,7 @@
 
 #include "simulation/simulated_network.h"
 
-namespace cohort {
-
-namespace node {
-class NodeCommunicatorImpl;
-}
-
-namespace simulation {
+namespace cohort::simulation {
 
 struct SimulatedClusterOptions {
   int nodes = 2;
@@ -53,15 +49,21 @@ class SimulatedCluster {
   SimulatedCluster(const SimulatedCluster&) = delete;
   SimulatedCluster& operator=(const SimulatedCluster&) = delete;
 
-  [[nodiscard]] int size() const noexcept { return static_cast<int>(communicators_.size()); }
-  [[nodiscard]] Communicator& communicator(int rank) {
-    return *communicators_[static_cast<std::size_t>(rank)];
-  }
+  [[nodiscard]] int size() const noexcept { return options_.nodes * options_.members; }
+  /// The member's communicator of all members.
+  [[nodiscard]] Communicator& communicator(int rank);
   [[nodiscard]] double seconds() const noexcept { return network_.seconds(); }
   [[nodiscard]] bool is_dead(int rank) const noexcept { return network_.is_dead(rank); }
 
-  /// Starts a member's call number `call`.
+  /// Starts a member's call number `call`, on `member` or on a group of its own.
   using Start = std::function<Work(Communicator& member, int call)>;
+
+  /// Starts a member's part of a split of `parent`, which is its communicator or a group of its own. Where
+  /// the split fails, its Work throws.
+  [[nodiscard]] Work split(int rank, Communicator& parent, std::optional<int> color, int key = 0);
+  /// What the member's split number `split`, from 0, has come to: null where it takes part in no group, and
+  /// before it has waited for the Work.
+  [[nodiscard]] Communicator* group(int rank, int split);
 
   /// Every member that lives makes so many calls, each as soon as it has the result of the one before, until
   /// the last one or an error.
@@ -71,17 +73,20 @@ class SimulatedCluster {
 
  private:
   struct Progress;
-  struct Bells;
+  struct Part;
+  struct Split;
+  class SplitWork;
+  struct Member;
+  [[nodiscard]] Member& member(int rank);
   bool drive_alone(int rank, Progress& progress);
   bool drive(int rank, Progress& progress);
   void drive_node(int node, Progress& progress);
 
+  void leave_unfinished_groups();
+
   SimulatedClusterOptions options_;
   SimulatedNetwork network_;
-  std::vector<std::shared_ptr<node::NodeCommunicatorImpl>> members_;  ///< by rank
-  std::vector<std::unique_ptr<Communicator>> communicators_;          ///< by rank
-  std::deque<Bells> bells_;                                           ///< by rank
+  std::vector<Member> members_;  ///< by rank
 };
 
-}  // namespace simulation
-}  // namespace cohort
+}  // namespace cohort::simulation

@@ -10,9 +10,10 @@ namespace {
 /// What is measured from virtual time to the system's must not be negative.
 constexpr auto kBeforeTheSystems = std::chrono::hours(48);
 
-std::uint64_t line_of(const Transport::Address& from) {
+std::uint64_t line_of(const Transport::Address& from, int group) {
+  static_assert(Transport::kLargestTag < 1 << 15 && ContextIdSet::kIds <= 1 << 9);
   return static_cast<std::uint64_t>(from.member) << 32 | static_cast<std::uint64_t>(from.channel) << 24 |
-         static_cast<std::uint64_t>(from.tag);
+         static_cast<std::uint64_t>(group) << 15 | static_cast<std::uint64_t>(from.tag);
 }
 
 /// Simulated members may share their buffers, so the two may overlap.
@@ -91,7 +92,7 @@ std::optional<int> SimulatedNetwork::handle(const Event& event) {
   }
   const int to = message.to;
   if (!message.control.empty()) {
-    member(to).control_messages.push_back({message.from, std::move(message.control)});
+    member(to).control_messages.push_back({message.group, {message.from, std::move(message.control)}});
     forget(event.message);
   } else {
     message.has_arrived = true;
@@ -154,7 +155,7 @@ std::uint32_t SimulatedNetwork::pop(Queue& queue, const std::vector<Element>& el
   return number;
 }
 
-SimulatedNetwork::Ticket SimulatedNetwork::send(int rank, const Transport::Address& to,
+SimulatedNetwork::Ticket SimulatedNetwork::send(int rank, int group, const Transport::Address& to,
                                                 std::span<const std::byte> data) {
   const bool is_eager = data.size() <= options_.model.eager_bytes;
   if (is_cut(node_of(rank), node_of(to.member)) || is_dead(rank))
@@ -168,7 +169,7 @@ SimulatedNetwork::Ticket SimulatedNetwork::send(int rank, const Transport::Addre
   const Ticket ticket = message.sender_ticket;
   if (is_eager) start(number);
   Member& receiver = member(to.member);
-  const auto line = receiver.lines.try_emplace(line_of({to.channel, rank, to.tag})).first;
+  const auto line = receiver.lines.try_emplace(line_of({to.channel, rank, to.tag}, group)).first;
   if (line->second.receives.empty()) {
     push(line->second.messages, messages_, number);
   } else {
@@ -179,9 +180,9 @@ SimulatedNetwork::Ticket SimulatedNetwork::send(int rank, const Transport::Addre
   return ticket;
 }
 
-SimulatedNetwork::Ticket SimulatedNetwork::receive(int rank, const Transport::Address& from,
+SimulatedNetwork::Ticket SimulatedNetwork::receive(int rank, int group, const Transport::Address& from,
                                                    std::span<std::byte> into) {
-  const std::uint64_t key = line_of(from);
+  const std::uint64_t key = line_of(from, group);
   const Ticket ticket = new_transfer(rank, {.into = into, .line = key});
   Member& receiver = member(rank);
   const auto line = receiver.lines.try_emplace(key).first;
@@ -285,18 +286,20 @@ bool SimulatedNetwork::cancel(int rank, Ticket ticket) {
   return is_found;
 }
 
-void SimulatedNetwork::send_control(int rank, int to, std::string_view text) {
+void SimulatedNetwork::send_control(int rank, int group, int to, std::string_view text) {
   if (is_cut(node_of(rank), node_of(to)) || is_dead(rank)) return;
   const MessageNumber number = new_message(rank, to);
+  messages_[number].group = group;
   messages_[number].control = text;
   add_event(now_ + options_.model.latency_seconds + delay_of(node_of(rank)), number, Step::kArrives);
 }
 
-std::optional<Transport::ControlMessage> SimulatedNetwork::receive_control(int rank) {
-  std::deque<Transport::ControlMessage>& messages = member(rank).control_messages;
-  if (messages.empty()) return std::nullopt;
-  Transport::ControlMessage message = std::move(messages.front());
-  messages.pop_front();
+std::optional<Transport::ControlMessage> SimulatedNetwork::receive_control(int rank, int group) {
+  std::list<GroupMessage>& messages = member(rank).control_messages;
+  const auto found = std::ranges::find(messages, group, &GroupMessage::group);
+  if (found == messages.end()) return std::nullopt;
+  Transport::ControlMessage message = std::move(found->message);
+  messages.erase(found);
   return message;
 }
 

@@ -8,8 +8,8 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <functional>
+#include <list>
 #include <optional>
 #include <queue>
 #include <span>
@@ -55,16 +55,19 @@ class SimulatedNetwork {
   /// returns; nothing where there is none until `latest`, at which the clock is then.
   [[nodiscard]] std::optional<int> go_on(double latest);
 
-  // What a SimulatedTransport does for its member.
-  [[nodiscard]] Ticket send(int rank, const Transport::Address& to, std::span<const std::byte> data);
-  [[nodiscard]] Ticket receive(int rank, const Transport::Address& from, std::span<std::byte> into);
+  // What a SimulatedTransport does for its member. `group` is the number of the group's context id, or 0 for
+  // the communicator of all members; members have the numbers that they have there.
+  [[nodiscard]] Ticket send(int rank, int group, const Transport::Address& to,
+                            std::span<const std::byte> data);
+  [[nodiscard]] Ticket receive(int rank, int group, const Transport::Address& from,
+                               std::span<std::byte> into);
   [[nodiscard]] std::optional<std::size_t> poll(int rank, Ticket ticket);
   [[nodiscard]] bool cancel(int rank, Ticket ticket);
-  void send_control(int rank, int to, std::string_view text);
-  [[nodiscard]] std::optional<Transport::ControlMessage> receive_control(int rank);
+  void send_control(int rank, int group, int to, std::string_view text);
+  [[nodiscard]] std::optional<Transport::ControlMessage> receive_control(int rank, int group);
 
  private:
-  using LineKey = std::uint64_t;  ///< of a receiver's messages: sender, channel and tag
+  using LineKey = std::uint64_t;  ///< of a receiver's messages: sender, channel, group and tag
   using MessageNumber = std::uint32_t;
 
   /// The first and the last of a queue whose elements have the number of the next one. There are as many
@@ -79,6 +82,7 @@ class SimulatedNetwork {
   struct Message {
     int from = 0;
     int to = 0;
+    int group = 0;  ///< of a control message
     Ticket sender_ticket = 0;
     std::span<const std::byte> data = {};
     std::vector<std::byte> copy = {};  ///< of an eager message
@@ -101,11 +105,15 @@ class SimulatedNetwork {
     Queue messages;  ///< without a receive, in the order in which they were sent
     Queue receives;  ///< without a message
   };
+  struct GroupMessage {
+    int group = 0;
+    Transport::ControlMessage message;
+  };
   struct Member {
     std::vector<Transfer> transfers;
     std::vector<Ticket> free;
-    std::unordered_map<LineKey, Line> lines;  ///< that are not empty
-    std::deque<Transport::ControlMessage> control_messages;
+    std::unordered_map<LineKey, Line> lines;   ///< that are not empty
+    std::list<GroupMessage> control_messages;  ///< mostly none
   };
   /// What happens to a message.
   enum class Step : std::uint8_t {

@@ -120,6 +120,70 @@ TEST(SimulatedTimes, AreNearWhatTheCostModelExpects) {
   }
 }
 
+/// The call's own time, after its roll call. One member on each node, no rendezvous and no gap between
+/// messages.
+double seconds_after_roll_call(int nodes, const SimulatedCluster::Start& start, std::string_view algorithm) {
+  constexpr std::size_t kNoLimit = std::size_t{1} << 30;
+  SimulatedCluster cluster(
+      {.nodes = nodes, .network = {.gap_seconds = 0, .eager_bytes = kNoLimit, .message_bytes = kNoLimit}});
+  cluster.run(1, start);  // the first call of its shape measures the network
+  const double roll_call =
+      cluster.run(1, [](Communicator& member, int) { return member.barrier_async(); }).seconds;
+  const SimulatedRun run = cluster.run(1, start);
+  expect_no_errors(run);
+  EXPECT_EQ(cluster.communicator(0).last_algorithm(), algorithm);
+  return run.seconds - roll_call;
+}
+
+/// The formulas beside the algorithms. Roll calls and their summaries take some bytes of the links as well.
+TEST(SimulatedTimes, AreThoseOfTheTextbook) {
+  constexpr int kNodes = 16;
+  constexpr double kRounds = 4;
+  const NetworkModel network;
+  const double alpha = network.latency_seconds;
+  const auto bytes_take = [&](double bytes) { return bytes * network.seconds_per_byte; };
+  const auto expect = [](double seconds, double expected) {
+    EXPECT_NEAR(seconds, expected, 0.02 * expected);
+  };
+
+  constexpr std::int64_t kShort = 1100;  // more than piggybacks on the roll call
+  const double short_bytes = kShort * sizeof(float);
+  const Tensors short_tensors(kNodes, {kShort}, [](int) { return 1.0; });
+  expect(seconds_after_roll_call(
+             kNodes,
+             [&](Communicator& member, int) { return member.broadcast_async(short_tensors.of(member), 0); },
+             "two_level_binomial"),
+         kRounds * (alpha + bytes_take(short_bytes)));
+  // The first round is on the way during the roll call.
+  expect(seconds_after_roll_call(
+             kNodes,
+             [&](Communicator& member, int) {
+               return member.all_reduce_async(short_tensors.of(member), ReduceOp::kSum);
+             },
+             "two_level_recursive_doubling"),
+         (kRounds - 1) * (alpha + bytes_take(short_bytes)));
+
+  constexpr std::int64_t kLong = 1 << 18;
+  const double long_bytes = kLong * sizeof(float);
+  const Tensors long_tensors(kNodes, {kLong}, [](int) { return 1.0; });
+  expect(seconds_after_roll_call(
+             kNodes,
+             [&](Communicator& member, int) { return member.broadcast_async(long_tensors.of(member), 0); },
+             "two_level_halving_broadcast"),
+         2 * kRounds * alpha + 2 * bytes_take(long_bytes) * (kNodes - 1) / kNodes);
+
+  // Three nodes go round a ring, since halving would first fold one of them. The two rounds of the roll call
+  // are on the way during the long first one of the ring.
+  const Tensors in_ring(3, {kLong}, [](int) { return 1.0; });
+  expect(seconds_after_roll_call(
+             3,
+             [&](Communicator& member, int) {
+               return member.all_reduce_async(in_ring.of(member), ReduceOp::kSum);
+             },
+             "two_level_ring"),
+         (4 - 2) * alpha + 2 * bytes_take(long_bytes) * 2 / 3);
+}
+
 TEST_P(Simulation, TakesTheSameTimeAgain) {
   const auto seconds = [] {
     SimulatedCluster cluster({.nodes = GetParam().nodes, .members = GetParam().members});

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -12,6 +13,13 @@
 #include "node_communicator_impl.h"
 
 namespace cohort::node {
+
+/// One member's part of a split.
+struct NodeSplit {
+  std::optional<int> color;
+  std::optional<NewControlBlock> block;  ///< none without a color
+  SplitExchange exchange;
+};
 
 class NodeCommunicator final : public CommunicatorBase {
  public:
@@ -30,17 +38,19 @@ class NodeCommunicator final : public CommunicatorBase {
   [[nodiscard]] std::string_view last_choice() const noexcept override { return impl_->last_choice(); }
   [[nodiscard]] std::vector<TuningFigure> tuning() const override { return impl_->tuning(); }
   [[nodiscard]] std::unique_ptr<Communicator> split(std::optional<int> color, int key) override {
-    std::optional<NewControlBlock> block;
-    SplitContribution contribution;
-    if (color) {
-      block.emplace(impl_->group().is_one_process());
-      contribution = {block->location(), impl_->free_context_ids()};
-    }
-    const std::vector<SplitMember> split_members = exchange_split(color, key, contribution);
-    if (!block) return nullptr;
-    return std::make_unique<NodeCommunicator>(impl_->split(*color, split_members, std::move(*block)),
-                                              options());
+    NodeSplit split = prepare_split(color, key);
+    run_exchange(split.exchange);
+    return finish_split(split);
   }
+
+  // A split in steps, for a thread that drives several members. Nothing else is started here meanwhile.
+  [[nodiscard]] NodeSplit prepare_split(std::optional<int> color, int key) const;
+  [[nodiscard]] Work start_split(const NodeSplit& split) { return start_exchange(split.exchange); }
+  /// Once its Work has ended: the member's group; null where it takes part in none.
+  [[nodiscard]] std::unique_ptr<NodeCommunicator> finish_split(NodeSplit& split) const;
+
+  [[nodiscard]] const std::shared_ptr<NodeCommunicatorImpl>& impl() const noexcept { return impl_; }
+
   void abort(const Error& error) override { impl_->abort(error); }
   [[nodiscard]] std::optional<Error> failure() override { return impl_->failure(); }
 
@@ -50,5 +60,21 @@ class NodeCommunicator final : public CommunicatorBase {
 
   std::shared_ptr<NodeCommunicatorImpl> impl_;
 };
+
+inline NodeSplit NodeCommunicator::prepare_split(std::optional<int> color, int key) const {
+  std::optional<NewControlBlock> block;
+  SplitContribution contribution;
+  if (color) {
+    block.emplace(impl_->group());
+    contribution = {block->location(), impl_->free_context_ids()};
+  }
+  return {color, std::move(block), SplitExchange(size(), color, key, contribution)};
+}
+
+inline std::unique_ptr<NodeCommunicator> NodeCommunicator::finish_split(NodeSplit& split) const {
+  if (!split.block) return nullptr;
+  return std::make_unique<NodeCommunicator>(
+      impl_->split(*split.color, split.exchange.members(), std::move(*split.block)), options());
+}
 
 }  // namespace cohort::node

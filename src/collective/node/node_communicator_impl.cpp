@@ -222,7 +222,8 @@ Work NodeCommunicatorImpl::start(const CollectiveCall& call) {
     // A message that can be posted at once is off before its sender looks away.
     if (is_message(call.kind)) advance();
   }
-  const bool any_thread = inter_node_ == nullptr || inter_node_->any_thread_may_drive();
+  const bool any_thread =
+      group().any_thread_may_drive() && (inter_node_ == nullptr || inter_node_->any_thread_may_drive());
   if (first && any_thread) Progress::of_this_process().attend(shared_from_this());
   return Work(std::make_shared<WorkInFlight<NodeCommunicatorImpl>>(shared_from_this(), std::move(operation)));
 }

@@ -69,6 +69,11 @@ class DepartedControlBlocks {
   std::vector<std::shared_ptr<const void>> kept_;
 };
 
+std::shared_ptr<const Buffer> allocate_block(bool in_heap) {
+  constexpr std::size_t kBytes = sizeof(ControlBlock) + alignof(ControlBlock);
+  return in_heap ? allocate(kBytes, Device()) : allocate_private(kBytes, Device());
+}
+
 /// The block is aligned by hand: the heap promises cache lines, a control block needs pages.
 ControlBlock* make_control_block(const Buffer& block) {
   void* data = block.data();
@@ -154,12 +159,11 @@ struct NodeGroup::MemberPlace {
   }
 };
 
-NewControlBlock::NewControlBlock(bool within_process)
-    : block_(allocate(sizeof(ControlBlock) + alignof(ControlBlock), Device())),
-      memory_(make_control_block(*block_)) {
+NewControlBlock::NewControlBlock(const NodeGroup& parent)
+    : block_(allocate_block(parent.blocks_in_heap())), memory_(make_control_block(*block_)) {
   DepartedControlBlocks::of_this_process().sweep();
   const std::optional<std::uint64_t> offset = offset_of(*memory_);
-  if (offset || within_process)
+  if (offset || parent.is_one_process())
     location_ = {reinterpret_cast<std::uintptr_t>(memory_), offset ? *offset + 1 : 0};
 }
 
@@ -178,15 +182,15 @@ NodeGroup::NodeGroup(const NodeGroupOptions& options)
       counter_(options.levels.counter),
       timeout_(options.communication.timeout()),
       reproducible_(options.communication.reproducible),
+      blocks_in_heap_(options.blocks_in_heap),
+      any_thread_(options.any_thread),
       fault_(options.fault),
       on_failure_(options.on_failure) {
   DepartedControlBlocks::of_this_process().sweep();
 
   std::vector<ControlBlock*> own_blocks;
   for (int i = 0; i < options.members; ++i) {
-    constexpr std::size_t kBytes = sizeof(ControlBlock) + alignof(ControlBlock);
-    own_buffers_.push_back(options.blocks_in_heap ? allocate(kBytes, Device())
-                                                  : allocate_private(kBytes, Device()));
+    own_buffers_.push_back(allocate_block(options.blocks_in_heap));
     own_blocks.push_back(make_control_block(*own_buffers_.back()));
     const std::optional<std::uint64_t> latch = ReportLatch::of_this_process().offset();
     own_blocks.back()->record.latch_offset = latch ? *latch + 1 : 0;
@@ -230,6 +234,8 @@ NodeGroup::NodeGroup(const NodeGroup& parent, std::span<const SplitMember> split
       counter_(parent.counter_),
       timeout_(parent.timeout_),
       reproducible_(parent.reproducible_),
+      blocks_in_heap_(parent.blocks_in_heap_),
+      any_thread_(parent.any_thread_),
       fault_(parent.fault_),
       on_failure_(parent.on_failure_),
       report_place_(parent.report_place_) {

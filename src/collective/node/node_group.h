@@ -28,12 +28,14 @@
 
 namespace cohort::node {
 
+class NodeGroup;
+
 /// The control block that a member contributes to a group that is being split off. If the split fails, the
 /// block is leaked and marked as left, since others may already be reading it.
 class NewControlBlock {
  public:
-  /// `within_process`: only members of this process will look at it.
-  explicit NewControlBlock(bool within_process);
+  /// In memory of the kind that those of `parent` lie in.
+  explicit NewControlBlock(const NodeGroup& parent);
   NewControlBlock(NewControlBlock&&) noexcept = default;
   NewControlBlock& operator=(NewControlBlock&&) = delete;
   NewControlBlock(const NewControlBlock&) = delete;
@@ -118,6 +120,9 @@ class NodeGroup {
   [[nodiscard]] int worker_of(int member) const noexcept {
     return workers_[static_cast<std::size_t>(member)];
   }
+
+  [[nodiscard]] bool blocks_in_heap() const noexcept { return blocks_in_heap_; }
+  [[nodiscard]] bool any_thread_may_drive() const noexcept { return any_thread_; }
 
   /// Whether all members are of this process.
   [[nodiscard]] bool is_one_process() const noexcept { return one_process_; }
@@ -204,6 +209,8 @@ class NodeGroup {
   bool oversubscribed_ = false;
   std::chrono::duration<double> timeout_;
   bool reproducible_;
+  bool blocks_in_heap_;
+  bool any_thread_;
   std::function<const Error*()> fault_;
   std::function<void()> on_failure_;
   ReportPlace report_place_;
