@@ -10,8 +10,6 @@ namespace cohort::mpi {
 namespace {
 
 constexpr int kTag = 1;
-/// Of messages that end the exchange.
-constexpr int kEndTag = 2;
 
 }  // namespace
 
@@ -23,10 +21,8 @@ ExchangeMailbox::~ExchangeMailbox() {
 void ExchangeMailbox::send(const ExchangeMessage::Header& header, std::string_view text, int to) {
   if (text.size() > std::numeric_limits<int>::max() - sizeof header)
     throw Unimplemented("the workers' data are longer together than the 2 GiB of one of MPI's messages");
-  const bool ends = ExchangeMessage{header}.ends_exchange();
   const auto place = sends_.try_emplace(to).first;
-  place->second.send(comm_, to, ends ? kEndTag : kTag, std::as_bytes(std::span(&header, 1)),
-                     std::as_bytes(std::span(text)));
+  place->second.send(comm_, to, kTag, std::as_bytes(std::span(&header, 1)), std::as_bytes(std::span(text)));
   if (place->second.empty()) sends_.erase(place);
 }
 
@@ -42,18 +38,13 @@ std::vector<int> ExchangeMailbox::unsent_to() const {
 }
 
 std::optional<ExchangeMessage> ExchangeMailbox::receive() {
-  if (std::optional<ExchangeMessage> end = receive(kEndTag)) return end;
   if (std::optional<ExchangeMessage> arrived = take_arrived()) return arrived;
-  return receive(kTag);
-}
-
-std::optional<ExchangeMessage> ExchangeMailbox::receive(int tag) {
-  while (const std::optional<MessageInfo> info = iprobe_any(tag, comm_)) {
+  while (const std::optional<MessageInfo> info = iprobe_any(kTag, comm_)) {
     Transfer& transfer = arriving_.emplace_back();
     transfer.from = info->source;
     transfer.bytes.resize(info->bytes);
     transfer.request =
-        irecv(transfer.bytes.data(), static_cast<int>(info->bytes), MPI_BYTE, info->source, tag, comm_);
+        irecv(transfer.bytes.data(), static_cast<int>(info->bytes), MPI_BYTE, info->source, kTag, comm_);
     if (std::optional<ExchangeMessage> arrived = take_arrived()) return arrived;
   }
   return std::nullopt;

@@ -35,7 +35,7 @@ class ExchangeMailbox {
   /// The workers that have not taken what was sent to them, as of the latest `advance`.
   [[nodiscard]] std::vector<int> unsent_to() const;
 
-  /// What has arrived, those first that end the exchange.
+  /// What has arrived.
   [[nodiscard]] std::optional<ExchangeMessage> receive();
 
  private:
@@ -45,7 +45,6 @@ class ExchangeMailbox {
     int from = 0;
   };
 
-  [[nodiscard]] std::optional<ExchangeMessage> receive(int tag);
   [[nodiscard]] std::optional<ExchangeMessage> take_arrived();
 
   MPI_Comm comm_;

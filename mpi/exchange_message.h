@@ -38,7 +38,7 @@ struct ExchangeMessage {
   std::string text{};  ///< of an error; of the others, contributions one after the other
   int from = 0;
 
-  /// Looked for at all times, also while nothing else is received.
+  /// By an error.
   [[nodiscard]] bool ends_exchange() const noexcept {
     return header.kind == Kind::kLeft || header.kind == Kind::kFailure;
   }
