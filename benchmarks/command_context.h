@@ -1,6 +1,8 @@
 // What a command may use beside its own options.
 #pragma once
 
+#include <chrono>
+
 #include "tick_clock.h"
 
 namespace cohort::mpi {
@@ -14,7 +16,8 @@ struct Model;
 struct CommandContext {
   mpi::Session& session;
   const TickClock& clock;
-  const Model* model = nullptr;  ///< of a command that takes one
+  std::chrono::duration<double> session_took{0};  ///< to be made, MPI_Init included
+  const Model* model = nullptr;                   ///< of a command that takes one
 };
 
 }  // namespace cohort::bench

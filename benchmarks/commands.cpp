@@ -10,7 +10,8 @@ std::span<const Command> commands() {
                               simulate_command(),    input_command(),
                               coordinator_command(), parameters_command(),
                               checkpoint_command(),  trainer_command(),
-                              summary_command(),     sharded_optimizer_command()};
+                              summary_command(),     sharded_optimizer_command(),
+                              start_command()};
   return all;
 }
 

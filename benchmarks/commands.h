@@ -15,6 +15,7 @@
 #include "parameters/parameters.h"
 #include "profile/profile.h"
 #include "simulate/simulate.h"
+#include "start/start.h"
 #include "training/sharded_optimizer.h"
 #include "training/summary.h"
 #include "training/trainer.h"
@@ -24,7 +25,7 @@ namespace cohort::bench {
 /// For each type there are `measure(options, context)` and, for its result, `write_report`.
 using CommandOptions = std::variant<DispatchOptions, InputBenchOptions, CoordinatorOptions, ParametersOptions,
                                     CheckpointBenchOptions, TrainerBenchOptions, SummaryBenchOptions,
-                                    ShardedOptimizerOptions, LinesOptions, SimulateOptions>;
+                                    ShardedOptimizerOptions, LinesOptions, SimulateOptions, StartOptions>;
 
 enum class CommandRanks { kOne, kAny };
 
@@ -43,6 +44,7 @@ Command dispatch_command();
 Command input_command();
 Command lines_command();
 Command simulate_command();
+Command start_command();
 Command coordinator_command();
 Command parameters_command();
 Command checkpoint_command();

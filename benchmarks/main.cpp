@@ -1,6 +1,7 @@
 // cohort-bench: measures the collectives of Cohort beside those of MPI, in the same run, what its
-// strategies cost, what its input pipeline delivers, how fast parameter servers are, and checkpoints.
+// strategies cost, what its input pipeline delivers, how fast parameter servers are, checkpoints, and starts.
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <iostream>
 
@@ -38,6 +39,7 @@ struct Run {
   const std::optional<Model>& model;  ///< of a profile
   const Environment& environment;
   const TickClock& clock;
+  std::chrono::duration<double> session_took;
 };
 
 /// @throws AgreedError when results are wrong, or could not be measured or written.
@@ -191,7 +193,7 @@ Plan make_plan(const mpi::Session& session, const std::vector<std::string>& argu
 
 /// `output` is null but on rank 0.
 ExitStatus run_command(const Run& run, const CommandTask& task, mpi::Session& session, Output* output) {
-  const CommandContext context{session, run.clock, run.model ? &*run.model : nullptr};
+  const CommandContext context{session, run.clock, run.session_took, run.model ? &*run.model : nullptr};
   try {
     std::visit(
         [&](const auto& options) {
@@ -209,7 +211,8 @@ ExitStatus run_command(const Run& run, const CommandTask& task, mpi::Session& se
 
 /// All ranks read the same command line, but only rank 0 prints and opens files: the ranks tell
 /// each other what is wrong, so that all leave together.
-ExitStatus run(mpi::Session& session, const std::vector<std::string>& arguments) {
+ExitStatus run(mpi::Session& session, std::chrono::duration<double> session_took,
+               const std::vector<std::string>& arguments) {
   Plan plan = make_plan(session, arguments);
   const bool prints = session.rank() == 0;
   for (const std::string& text : session.exchange(plan.mistake)) {
@@ -231,7 +234,7 @@ ExitStatus run(mpi::Session& session, const std::vector<std::string>& arguments)
     environment.gpu = describe_gpu(device);
     environment.clock = "events on each GPU's compute stream; of iterations, " + environment.clock;
   }
-  const Run run{plan.line, plan.model, environment, clock};
+  const Run run{plan.line, plan.model, environment, clock, session_took};
   Output* output = plan.output ? &*plan.output : nullptr;
   if (const CommandTask* task = command_of(plan.line)) return run_command(run, *task, session, output);
   if (plan.line.run.threads) return run_threads(run, *plan.line.run.threads, output);
@@ -243,9 +246,10 @@ struct Explained {};
 
 /// An error that leaves through the session ends the job, so it is printed before. All members have the same
 /// error when it ended a collective, and rank 0 prints it for them.
-ExitStatus run_or_explain(mpi::Session& session, const std::vector<std::string>& arguments) {
+ExitStatus run_or_explain(mpi::Session& session, std::chrono::duration<double> session_took,
+                          const std::vector<std::string>& arguments) {
   try {
-    return run(session, arguments);
+    return run(session, session_took, arguments);
   } catch (const Error& error) {
     if (session.rank() == 0 || error.origin().call.empty()) complain(error.what());
     throw Explained();
@@ -269,8 +273,10 @@ int main(int argc, char** argv) {
   try {
     // Tasks of the coordinator's job are no MPI processes.
     if (bench::is_serving_task()) return bench::serve_as_task();
+    const auto before = std::chrono::steady_clock::now();
     mpi::Session session(argc, argv);
-    return bench::run_or_explain(session, {argv, argv + argc});
+    const auto took = std::chrono::steady_clock::now() - before;
+    return bench::run_or_explain(session, took, {argv, argv + argc});
   } catch (const bench::Explained&) {
     return bench::kFailure;
   } catch (const Error& error) {

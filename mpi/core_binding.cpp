@@ -77,7 +77,11 @@ void bind_cores(WorkerGroup& everyone, bool wanted) {
     allowed.push_back(mask.cores);
   }
   if (everyone.rank() == 0) say_that_cores_are_shared(everyone.workers(), blobs);
-  if (!own || std::ranges::count(allowed, allowed[*own]) == 1) return;
+  if (!own) return;
+  // Where workers outnumber their cores nobody is bound, and reading the machine, which takes each of them
+  // milliseconds, would tell nothing.
+  const auto sharers = std::ranges::count(allowed, allowed[*own]);
+  if (sharers == 1 || sharers > std::ssize(allowed[*own])) return;
   try {
     const std::vector<int> share = share_of_cores(allowed, *own, allowed_cores());
     if (!share.empty()) pin_current_thread(share);

@@ -4,9 +4,12 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <limits>
 #include <map>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include <cohort/base/error.h>
 #include <cohort/base/log.h>
@@ -70,9 +73,24 @@ std::optional<LauncherPlace> place_of(const Record& record) {
   return place;
 }
 
-/// What all workers have to complain of, by rank; nothing where none has.
+/// What else a process says, once all are known to run the same version.
+struct Terms {
+  double heartbeat_seconds = 0;
+  double silence_seconds = 0;
+  std::int64_t complains = 0;
+};
+
+std::vector<Terms> gather_terms(MPI_Comm world, const StartSettings& settings) {
+  using Seconds = std::chrono::duration<double>;
+  const Terms own{Seconds(settings.values.heartbeat()).count(), Seconds(settings.values.silence()).count(),
+                  settings.complaint.empty() ? 0 : 1};
+  std::vector<Terms> terms(static_cast<std::size_t>(comm_size(world)));
+  all_gather(&own, terms.data(), sizeof own, MPI_BYTE, world);
+  return terms;
+}
+
+/// What all workers have to complain of, by rank.
 std::vector<std::string> gather_complaints(MPI_Comm world, const std::string& own) {
-  if (all_reduce_min(own.empty() ? 1 : 0, world) == 1) return {};
   using Text = std::array<char, 1024>;
   Text text{};
   put(text, own);
@@ -118,9 +136,16 @@ std::vector<WorkerInfo> discover_workers(MPI_Comm world, const StartSettings& se
     places.push_back(place_of(record));
   }
   require_same_version(workers, versions);
-  require_right_settings(workers, gather_complaints(world, settings.complaint));
+  const std::vector<Terms> terms = gather_terms(world, settings);
+  if (std::ranges::any_of(terms, [](const Terms& each) { return each.complains != 0; }))
+    require_right_settings(workers, gather_complaints(world, settings.complaint));
   require_places_of_launcher(workers, places);
   require_same_devices(workers, devices);
+  std::vector<std::string> watches;
+  for (const Terms& each : terms)
+    watches.push_back(fmt::format("a heartbeat of {:g} s and a silence of {:g} s", each.heartbeat_seconds,
+                                  each.silence_seconds));
+  require_same_watch(workers, watches);
   if (const std::string warning = warning_of_other_gpus(workers, gpus);
       !warning.empty() && comm_rank(world) == 0)
     logging::warning("{}", warning);

@@ -22,8 +22,8 @@ struct StartSettings {
 
 /// All processes of `world` by rank, with their nodes; `place` is what this one's launcher says. Collective.
 /// @throws InvalidArgument on all of them when they do not run the same version of Cohort, a setting is wrong
-/// on one of them, they have different numbers of devices, or are not the ranks that their launchers meant
-/// them to be. Different numbers of GPUs are a warning of rank 0.
+/// on one of them, they have different numbers of devices, watch each other in different ways, or are not the
+/// ranks that their launchers meant them to be. Different numbers of GPUs are a warning of rank 0.
 [[nodiscard]] std::vector<WorkerInfo> discover_workers(MPI_Comm world, const StartSettings& settings,
                                                        const std::optional<LauncherPlace>& place);
 

@@ -205,13 +205,6 @@ Session::Impl::Impl(int* argc, char*** argv)
 }
 
 void Session::Impl::watch_others() {
-  said_by_first([&] {
-    using Seconds = std::chrono::duration<double>;
-    require_same_watch(everyone_->workers(),
-                       everyone_->exchange(fmt::format("a heartbeat of {:g} s and a silence of {:g} s",
-                                                       Seconds(settings_.heartbeat()).count(),
-                                                       Seconds(settings_.silence()).count())));
-  });
   PeerWatchOptions options;
   options.rank = everyone_->rank();
   options.workers.assign(everyone_->workers().begin(), everyone_->workers().end());

@@ -3,9 +3,7 @@
 #include <sched.h>
 
 #include <algorithm>
-#include <cstring>
 #include <exception>
-#include <limits>
 #include <thread>
 #include <utility>
 
@@ -21,15 +19,14 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr int kTag = 1;
-/// Of messages that end the exchange, which are looked for also while data is gathered.
-constexpr int kFailureTag = 2;
-
-/// How long the first worker, after a deadline, goes on looking for those that are missing; and how often
-/// at least, for it may itself have got no processor time.
-constexpr auto kTimeToShowUp = 200ms;
+/// How long those who were asked may take to answer before the first worker calls them missing; and how often
+/// it looks at least, for it may itself have got no processor time.
+constexpr auto kTimeToAnswer = 500ms;
 constexpr int kLooks = 20;
-/// How long the others wait, after their own deadline, for it to say who is missing.
+/// The same before it only says whom it waits for.
+constexpr auto kTimeToAnswerReminder = 200ms;
+/// How long the others wait, after their own deadline, for it to say who is missing. So long also may
+/// everyone take who has answered to pass on what was said.
 constexpr auto kTimeToConclude = 2s;
 
 /// Longer pauses between two polls are time in which this process was suspended, and the others perhaps with
@@ -46,61 +43,47 @@ constexpr unsigned kYields = 20'000;
 /// Long enough for any of our messages, short enough never to wait for a receiver.
 constexpr std::size_t kLongestText = 2500;
 
-enum class Kind : std::int32_t {
-  // to the first worker
-  kAnnouncement,
-  kLate,  ///< the sender's deadline has passed
-  kLeft,  ///< the sender has failed
-  // from it
-  kConsent,
-  kFailure,
-};
+/// Rounds are counted from 1.
+constexpr std::int64_t kNoAnswer = -1;
+constexpr std::int64_t kAnyRound = 0;
 
 constexpr const char* kNames[] = {"exchange", "make_communicator", "split", "end of the session"};
 constexpr const char* kDeeds[] = {"exchanges data", "makes a communicator", "splits its group",
                                   "ends its Session"};
 
-struct Header {
-  std::int64_t round = 0;
-  Kind kind = Kind::kAnnouncement;
-  RoundKind round_kind = RoundKind::kExchange;
-  ErrorCode code{};           ///< of an error,
-  std::int32_t culprit = -1;  ///< and the worker that caused it
-};
-
-/// What MPI reads and writes while it gathers blobs.
-struct Blobs {
-  std::string own;
-  std::uint64_t own_size = 0;
-  std::vector<std::uint64_t> sizes;
-  std::vector<int> counts;
-  std::vector<int> offsets;
-  std::string all;
-};
-
 }  // namespace
 
-struct WorkerExchange::Message {
-  Header header;
-  std::string text{};  ///< of an error
-  int from = 0;
+struct WorkerExchange::Round {
+  std::string own;  ///< contribution
+  Deadline deadline;
+  std::vector<std::optional<std::string>> subtrees;  ///< contributions, by child
+  bool announced = false;
+  std::optional<std::string> all{};  ///< contributions
+
+  std::vector<std::int64_t>
+      answers{};  ///< by worker, the round in which it said that it was; empty: not asked
+  Deadline conclusion = Deadline::never();
+  int looks = 0;
+
+  [[nodiscard]] bool has_asked() const noexcept { return !answers.empty(); }
+  [[nodiscard]] bool is_complete() const {
+    return std::ranges::all_of(subtrees, [](const auto& subtree) { return subtree.has_value(); });
+  }
 };
 
 WorkerExchange::WorkerExchange(std::shared_ptr<MpiEnvironment> environment, MPI_Comm comm,
                                std::span<const WorkerInfo> workers, std::chrono::duration<double> timeout)
     : environment_(std::move(environment)),
-      comm_(comm),
       workers_(workers),
       rank_(comm_rank(comm)),
-      timeout_(timeout) {}
+      tree_(rank_, static_cast<int>(workers.size())),
+      timeout_(timeout),
+      mailbox_(comm) {}
 
 WorkerExchange::~WorkerExchange() {
-  if (std::uncaught_exceptions() > 0 && !failure_ && workers_.size() > 1 && !finalized()) {
-    const WorkerInfo& own = workers_[static_cast<std::size_t>(rank_)];
-    fail(
-        Aborted(ErrorOrigin{"", rank_, own.host}, fmt::format("{} left because of an error", describe(own))));
-  }
-  pending_sends_.leak();
+  if (std::uncaught_exceptions() == 0 || failure_ || workers_.size() == 1 || finalized()) return;
+  const WorkerInfo& own = workers_[static_cast<std::size_t>(rank_)];
+  fail(Aborted(ErrorOrigin{"", rank_, own.host}, fmt::format("{} left because of an error", describe(own))));
 }
 
 template <class Step>
@@ -112,7 +95,7 @@ void WorkerExchange::poll(Step step) {
     if (now - last > kLongestPause) suspended_ += now - last - kLongestPause;
     last = now;
     if (const MpiLock::Guard guard = environment_->lock().try_acquire()) {
-      static_cast<void>(pending_sends_.advance());
+      mailbox_.advance();
       if (step()) return;
     }
     if (const Error* fault = environment_->fault()) {
@@ -127,155 +110,199 @@ void WorkerExchange::poll(Step step) {
   }
 }
 
-template <class Start>
-void WorkerExchange::complete(std::shared_ptr<const void> memory, Start start) {
-  const Deadline deadline = Deadline::after(timeout_).plus(kTimeToConclude);
-  try {
-    MPI_Request request = MPI_REQUEST_NULL;
-    bool started = false;
-    poll([&] {
-      if (!std::exchange(started, true)) request = start();
-      if (test(request)) return true;
-      // A worker may have given up before the last one came.
-      if (const std::optional<Message> failure = receive(kFailureTag)) throw_error_of(*failure);
-      if (!has_passed(deadline)) return false;
-      throw DeadlineExceeded(
-          ErrorOrigin{name(), -1, {}},
-          fmt::format(
-              "{}: deadline of {:.4g} s passed while the workers' data were gathered. All workers had "
-              "come; one of them is stopped or cannot be reached",
-              name(), timeout_.count()));
-    });
-  } catch (const Error& error) {
-    keep_for_ever(std::move(memory));
-    fail(error);
-    throw;
-  }
-}
-
 std::vector<std::string> WorkerExchange::all_gather(RoundKind round_kind, std::string_view blob) {
-  agree(round_kind, Deadline::after(timeout_));
-  if (workers_.size() == 1) return {std::string(blob)};
-
-  const auto blobs = std::make_shared<Blobs>();
-  blobs->own = blob;
-  blobs->own_size = blob.size();
-  blobs->sizes.resize(workers_.size());
-  complete(blobs, [&] { return iall_gather(&blobs->own_size, blobs->sizes.data(), 1, MPI_UINT64_T, comm_); });
-
-  std::size_t total = 0;
-  for (const std::uint64_t size : blobs->sizes) {
-    blobs->offsets.push_back(static_cast<int>(total));
-    blobs->counts.push_back(static_cast<int>(size));
-    total += size;
-    if (total > static_cast<std::size_t>(std::numeric_limits<int>::max()))
-      throw Unimplemented("{}: the workers' data are longer together than the 2 GiB that MPI can gather",
-                          name());
-  }
-  blobs->all.resize(total);
-  complete(blobs, [&] {
-    return iall_gather_uneven(blobs->own.data(), static_cast<int>(blob.size()), blobs->all.data(),
-                              blobs->counts.data(), blobs->offsets.data(), MPI_BYTE, comm_);
-  });
-
+  const std::string all = agree(round_kind, blob, Deadline::after(timeout_));
   std::vector<std::string> by_worker;
-  for (std::size_t i = 0; i < workers_.size(); ++i)
-    by_worker.push_back(blobs->all.substr(static_cast<std::size_t>(blobs->offsets[i]), blobs->sizes[i]));
+  by_worker.reserve(workers_.size());
+  for (const Contribution& contribution : parse_contributions(all)) by_worker.emplace_back(contribution.blob);
+  COHORT_CHECK(by_worker.size() == workers_.size());
   return by_worker;
 }
 
 void WorkerExchange::wait_for_end() {
   if (environment_->has_failed()) {
-    agree(RoundKind::kEnd, Deadline::after(timeout_));
+    static_cast<void>(agree(RoundKind::kEnd, "", Deadline::after(timeout_)));
   } else {
     reminded_after_ = timeout_.count() > 0 ? std::min(timeout_, kUntilReminder) : kUntilReminder;
     reminder_ = Deadline::after(reminded_after_);
-    agree(RoundKind::kEnd, Deadline::never());
+    static_cast<void>(agree(RoundKind::kEnd, "", Deadline::never()));
   }
-  // MPI may be finalised next, and must have taken what the first worker has sent.
-  poll([&] { return pending_sends_.empty(); });
 }
 
-void WorkerExchange::agree(RoundKind round_kind, Deadline deadline) {
+std::string WorkerExchange::agree(RoundKind round_kind, std::string_view blob, Deadline deadline) {
   if (failure_) throw_error(*failure_);
   // Refuses a thread that may not call MPI, before this round has begun.
   if (workers_.size() > 1) static_cast<void>(environment_->lock().acquire());
   ++round_;
   round_kind_ = round_kind;
-  if (workers_.size() == 1) return;
+  Round round{.own = to_bytes({round_kind, blob}),
+              .deadline = deadline,
+              .subtrees{tree_.children().size(), std::nullopt}};
+  if (workers_.size() == 1) return round.own;
   try {
-    if (is_first())
-      hear_all(deadline);
-    else
-      ask_first(deadline);
+    std::string all = gather(round);
+    if (is_first()) require_same_round_kind(all);
+    // Nobody needs to know what was said at the end, and a short message never waits for its receiver.
+    hand_on(round_kind == RoundKind::kEnd ? std::string_view() : all);
+    return all;
   } catch (const Error& error) {
     fail(error);
     throw;
   }
 }
 
-void WorkerExchange::hear_all(Deadline deadline) {
-  std::vector<std::optional<RoundKind>> heard(workers_.size());
-  heard.front() = round_kind_;
-  deadline = deadline.plus(kTimeToShowUp);
-  int looks = 0;
+std::string WorkerExchange::gather(Round& round) {
   poll([&] {
-    while (const std::optional<Message> message = receive()) {
-      const Deadline soon = Deadline::after(kTimeToShowUp).plus(-suspended_);
-      if (message->header.kind == Kind::kLeft) throw_error_of(*message);
-      if (message->header.kind == Kind::kAnnouncement)
-        heard[static_cast<std::size_t>(message->from)] = message->header.round_kind;
-      else if (message->header.round == round_ && soon.at() < deadline.at())
-        deadline = soon;
-    }
-    std::vector<int> absent;
-    for (std::size_t worker = 0; worker < heard.size(); ++worker) {
-      if (!heard[worker]) absent.push_back(static_cast<int>(worker));
-    }
-    if (!absent.empty() && has_passed(deadline) && ++looks >= kLooks) throw_missing(absent);
-    if (!absent.empty() && should_remind()) remind(list(absent));
-    return absent.empty();
+    for (Message& message : std::exchange(early_, {})) take(std::move(message), round);
+    while (std::optional<Message> message = mailbox_.receive()) take(std::move(*message), round);
+    if (!round.announced && round.is_complete()) announce(round);
+    if (round.all) return true;
+    look_at_clock(round);
+    return false;
   });
-  std::vector<RoundKind> round_kinds;
-  round_kinds.reserve(heard.size());
-  for (const std::optional<RoundKind>& round_kind : heard) round_kinds.push_back(*round_kind);
-  require_same_round_kind(round_kinds);
-  const MpiLock::Guard guard = environment_->lock().acquire();
-  for (int worker = 1; worker < static_cast<int>(workers_.size()); ++worker)
-    send({.header = {.round = round_, .kind = Kind::kConsent}}, worker);
+  return std::move(*round.all);
 }
 
-void WorkerExchange::ask_first(Deadline deadline) {
-  {
-    const MpiLock::Guard guard = environment_->lock().acquire();
-    send({.header = {.round = round_, .kind = Kind::kAnnouncement, .round_kind = round_kind_}}, 0);
-  }
-  const Deadline end = deadline.plus(kTimeToConclude);
-  bool said_late = false;
-  int looks = 0;
-  poll([&] {
-    if (const std::optional<Message> answer = receive()) {
-      if (answer->header.kind == Kind::kFailure) throw_error_of(*answer);
-      return true;
+void WorkerExchange::take(Message message, Round& round) {
+  switch (message.header.kind) {
+    case Message::Kind::kLeft:
+    case Message::Kind::kFailure: throw_error_of(message);
+    case Message::Kind::kAnnouncement: {
+      const auto child = std::ranges::find(tree_.children(), message.from, &WorkerTree::Subtree::root);
+      COHORT_CHECK(child != tree_.children().end() && message.header.round == round_);
+      round.subtrees[static_cast<std::size_t>(child - tree_.children().begin())] = std::move(message.text);
+      break;
     }
-    if (has_passed(deadline) && !std::exchange(said_late, true))
-      send({.header = {.round = round_, .kind = Kind::kLate}}, 0);
-    constexpr int kFirst = 0;
-    if (has_passed(end) && ++looks >= kLooks) throw_missing({&kFirst, 1});
-    // The first worker knows who is missing, if it has come itself. One line says enough.
-    if (rank_ == 1 && should_remind()) remind(list({&kFirst, 1}) + ", or for those it waits for");
+    case Message::Kind::kConsent:
+      COHORT_CHECK(message.header.round == round_);
+      round.all = std::move(message.text);
+      break;
+    case Message::Kind::kQuestion:
+      answer(message);
+      // The first deadline to pass counts.
+      if (!is_first() || message.header.round != round_) break;
+      ask(round);
+      round.answers[static_cast<std::size_t>(message.from)] = round_;
+      if (round.conclusion.is_never()) round.conclusion = in(kTimeToAnswer);
+      break;
+    case Message::Kind::kAnswer:
+      if (message.header.asked_in == round_)
+        round.answers[static_cast<std::size_t>(message.from)] = message.header.round;
+      break;
+  }
+}
+
+void WorkerExchange::announce(Round& round) {
+  round.announced = true;
+  std::string contributions = round.own;
+  for (const std::optional<std::string>& subtree : round.subtrees) contributions += *subtree;
+  if (is_first())
+    round.all = std::move(contributions);
+  else
+    mailbox_.send({.round = round_, .kind = Message::Kind::kAnnouncement}, contributions, tree_.parent());
+}
+
+void WorkerExchange::hand_on(std::string_view all) {
+  bool sent = false;
+  const Deadline deadline = Deadline::after(timeout_).plus(kTimeToConclude);
+  poll([&] {
+    if (!std::exchange(sent, true)) {
+      // Those with most workers below them first.
+      for (auto child = tree_.children().rbegin(); child != tree_.children().rend(); ++child)
+        mailbox_.send({.round = round_, .kind = Message::Kind::kConsent}, all, child->root);
+      mailbox_.advance();
+    }
+    const std::vector<int> receivers = mailbox_.unsent_to();
+    if (receivers.empty()) return true;
+    while (std::optional<Message> message = mailbox_.receive()) {
+      if (message->ends_exchange()) throw_error_of(*message);
+      if (message->header.kind == Message::Kind::kQuestion)
+        answer(*message);
+      else if (message->header.kind == Message::Kind::kAnnouncement)
+        early_.push_back(std::move(*message));
+    }
+    if (has_passed(deadline))
+      throw_late("; not taking what the others have said: " + list(receivers) +
+                 ". They are stopped or cannot be reached");
     return false;
   });
 }
 
-void WorkerExchange::remind(const std::string& whom) {
-  logging::warning("{}: waiting for {:.3g} s for {}", name(), reminded_after_.count(), whom);
-  reminder_ = Deadline::after(reminded_after_).plus(-suspended_);
+void WorkerExchange::look_at_clock(Round& round) {
+  if (round.conclusion.is_never() && has_passed(round.deadline)) {
+    ask(round);
+    round.conclusion = in(is_first() ? kTimeToAnswer : kTimeToConclude);
+  }
+  if (has_passed(round.conclusion) && ++round.looks >= kLooks) conclude(round);
+  if (should_remind()) remind(round);
+}
+
+void WorkerExchange::ask(Round& round) {
+  if (round.has_asked()) return;
+  round.answers.assign(workers_.size(), kNoAnswer);
+  for (const int worker : unheard(round))
+    mailbox_.send({.round = round_, .kind = Message::Kind::kQuestion}, "", worker);
+}
+
+void WorkerExchange::answer(const Message& question) {
+  mailbox_.send({.round = round_, .asked_in = question.header.round, .kind = Message::Kind::kAnswer}, "",
+                question.from);
+}
+
+void WorkerExchange::conclude(Round& round) {
+  // The first worker knows better.
+  const bool first_concludes = !is_first() && round.answers.front() == round_;
+  const std::vector<int> silent = behind(round, kAnyRound);
+  if (!silent.empty() && !first_concludes) throw_missing(silent);
+  // All have come, and what they said may still be on its way.
+  if (!has_passed(round.conclusion.plus(kTimeToConclude))) return;
+  const std::vector<int> stuck = behind(round, round_);
+  if (!stuck.empty()) throw_missing(stuck);
+  throw_late(
+      " while the workers' data were gathered. All workers had come; one of them is stopped or cannot be "
+      "reached");
+}
+
+std::vector<int> WorkerExchange::unheard(const Round& round) const {
+  if (!is_first()) return tree_.ancestors();
+  std::vector<int> workers;
+  for (std::size_t child = 0; child < round.subtrees.size(); ++child) {
+    if (round.subtrees[child]) continue;
+    const WorkerTree::Subtree& ranks = tree_.children()[child];
+    for (int worker = ranks.root; worker < ranks.end; ++worker) workers.push_back(worker);
+  }
+  return workers;
+}
+
+std::vector<int> WorkerExchange::behind(const Round& round, std::int64_t wanted) const {
+  std::vector<int> workers = unheard(round);
+  std::erase_if(workers,
+                [&](int worker) { return round.answers[static_cast<std::size_t>(worker)] >= wanted; });
+  return workers;
+}
+
+void WorkerExchange::remind(Round& round) {
+  if (is_first() && !round.has_asked()) {
+    ask(round);
+    reminder_ = in(kTimeToAnswerReminder);
+    return;
+  }
+  constexpr int kFirst = 0;
+  std::string whom;
+  if (is_first()) whom = list(behind(round, kAnyRound));
+  // The first worker knows who is missing, if it has come itself. One line of another one says enough.
+  if (rank_ == 1) whom = list({&kFirst, 1}) + ", or for those it waits for";
+  if (!whom.empty())
+    logging::warning("{}: waiting for {:.3g} s for {}", name(), reminded_after_.count(), whom);
+  reminder_ = in(reminded_after_);
   reminded_after_ *= 2;
 }
 
-void WorkerExchange::require_same_round_kind(std::span<const RoundKind> round_kinds) const {
-  const Vote vote = count_votes(round_kinds);
+void WorkerExchange::require_same_round_kind(std::string_view all) const {
+  std::vector<RoundKind> round_kinds;
+  for (const Contribution& contribution : parse_contributions(all))
+    round_kinds.push_back(contribution.round_kind);
+  const Vote vote = count_votes(std::span<const RoundKind>(round_kinds));
   if (vote.is_unanimous()) return;
   const auto deed = [&](std::size_t worker) {
     return fmt::format("{} {}", describe(workers_[worker]),
@@ -289,39 +316,24 @@ void WorkerExchange::require_same_round_kind(std::span<const RoundKind> round_ki
                                     fmt::join(odd, ", "), deed(vote.usual)));
 }
 
-void WorkerExchange::send(const Message& message, int to) {
-  const bool ends = message.header.kind == Kind::kLeft || message.header.kind == Kind::kFailure;
-  pending_sends_.send(comm_, to, ends ? kFailureTag : kTag, std::as_bytes(std::span(&message.header, 1)),
-                      std::as_bytes(std::span(message.text)));
-}
-
-std::optional<WorkerExchange::Message> WorkerExchange::receive() {
-  if (std::optional<Message> failure = receive(kFailureTag)) return failure;
-  return receive(kTag);
-}
-
-std::optional<WorkerExchange::Message> WorkerExchange::receive(int tag) {
-  const std::optional<MessageInfo> info = iprobe_any(tag, comm_);
-  if (!info) return std::nullopt;
-  std::string bytes(info->bytes, '\0');
-  recv(bytes.data(), static_cast<int>(bytes.size()), MPI_BYTE, info->source, tag, comm_);
-  Message message;
-  COHORT_CHECK(bytes.size() >= sizeof message.header);
-  std::memcpy(&message.header, bytes.data(), sizeof message.header);
-  message.text = bytes.substr(sizeof message.header);
-  message.from = info->source;
-  return message;
-}
-
 void WorkerExchange::fail(const Error& error) {
   failure_.emplace(error);
-  const Message message{.header = {round_, is_first() ? Kind::kFailure : Kind::kLeft, round_kind_,
-                                   error.code(), error.origin().member},
-                        .text = std::string(error.what()).substr(0, kLongestText)};
+  Message message{.header = {.round = round_,
+                             .kind = Message::Kind::kFailure,
+                             .code = error.code(),
+                             .culprit = error.origin().member},
+                  .text = std::string(error.what()).substr(0, kLongestText)};
   try {
     const MpiLock::Guard guard = environment_->lock().acquire();
-    if (!is_first()) return send(message, 0);
-    for (int worker = 1; worker < static_cast<int>(workers_.size()); ++worker) send(message, worker);
+    if (is_first()) {
+      for (int worker = 1; worker < static_cast<int>(workers_.size()); ++worker)
+        mailbox_.send(message, worker);
+      return;
+    }
+    // Those below would ask this worker, which does not answer any more.
+    for (const WorkerTree::Subtree& child : tree_.children()) mailbox_.send(message, child.root);
+    message.header.kind = Message::Kind::kLeft;
+    mailbox_.send(message, 0);
   } catch (const std::exception&) {
     return;  // MPI itself is what failed
   }
@@ -342,6 +354,11 @@ void WorkerExchange::throw_missing(std::span<const int> absent) const {
           "themselves, or took another path through the program; raise the time-out "
           "(COHORT_COLLECTIVE_TIMEOUT_SECONDS) if they are only slow",
           name(), timeout_.count(), list(absent)));
+}
+
+void WorkerExchange::throw_late(const std::string& what) const {
+  throw DeadlineExceeded(ErrorOrigin{name(), -1, {}},
+                         fmt::format("{}: deadline of {:.4g} s passed{}", name(), timeout_.count(), what));
 }
 
 std::string WorkerExchange::list(std::span<const int> workers) const {

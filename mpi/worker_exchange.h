@@ -1,7 +1,10 @@
-// What workers tell each other while there is no communicator yet, and at the end. Every
-// worker announces to the first one what it is about to do. The first one answers all: with
-// consent, or with the error that all of them throw because a worker is missing, does
-// something else, or has left. Then MPI gathers what they say.
+// What workers tell each other while there is no communicator yet, and at the end. In each round they gather,
+// along a binomial tree, what all of them are about to do and what each has to say. The first worker then
+// answers, along the same tree: with everything that was said, which is its consent, or, to each of them,
+// with the error that all throw because a worker is missing, does something else, or has left.
+//
+// A worker that is missing hides those below it in the tree. So whoever has waited for too long
+// asks: the first worker all whom it has not heard of, the others those between it and the first one.
 //
 // Nothing waits inside MPI: a lost worker and the deadline end every wait.
 #pragma once
@@ -21,12 +24,11 @@
 
 #include "calls.h"
 #include "environment.h"
-#include "transport/pending_sends.h"
+#include "exchange_mailbox.h"
+#include "exchange_message.h"
+#include "worker_tree.h"
 
 namespace cohort::mpi {
-
-/// What the workers do together. One that ends while others go on is found out by it.
-enum class RoundKind : std::int32_t { kExchange, kMakeCommunicator, kSplit, kEnd };
 
 class WorkerExchange {
  public:
@@ -54,15 +56,27 @@ class WorkerExchange {
   [[nodiscard]] bool failed() const noexcept { return failure_.has_value(); }
 
  private:
-  struct Message;
+  using Message = ExchangeMessage;
+  struct Round;
 
-  void agree(RoundKind round_kind, Deadline deadline);
-  void hear_all(Deadline deadline);
-  void ask_first(Deadline deadline);
-  void require_same_round_kind(std::span<const RoundKind> round_kinds) const;
-  /// One of MPI's non-blocking collectives, which `start` starts and which reads and writes `memory`.
-  template <class Start>
-  void complete(std::shared_ptr<const void> memory, Start start);
+  /// The contributions of all workers.
+  [[nodiscard]] std::string agree(RoundKind round_kind, std::string_view blob, Deadline deadline);
+  [[nodiscard]] std::string gather(Round& round);
+  void hand_on(std::string_view all);
+  void take(Message message, Round& round);
+  void announce(Round& round);
+  void require_same_round_kind(std::string_view all) const;
+
+  /// Asks the others where they are, or gives up, when it is time.
+  void look_at_clock(Round& round);
+  void ask(Round& round);
+  void answer(const Message& question);
+  void conclude(Round& round);
+  /// The workers without whom the round does not end, as far as this one knows.
+  [[nodiscard]] std::vector<int> unheard(const Round& round) const;
+  /// Of those, the ones that have not answered to be in the round `wanted` or a later one.
+  [[nodiscard]] std::vector<int> behind(const Round& round, std::int64_t wanted) const;
+
   /// Calls `step`, while this thread may call MPI, until it returns true. @throws if a worker is lost.
   template <class Step>
   void poll(Step step);
@@ -71,18 +85,19 @@ class WorkerExchange {
   [[nodiscard]] bool has_passed(const Deadline& deadline) const {
     return deadline.plus(suspended_).expired();
   }
+  /// Within `poll`: the deadline that has passed when so much time has.
+  [[nodiscard]] Deadline in(std::chrono::duration<double> time) const {
+    return Deadline::after(time).plus(-suspended_);
+  }
   /// At the end: whether it is time to say whom this worker waits for.
   [[nodiscard]] bool should_remind() const { return round_kind_ == RoundKind::kEnd && has_passed(reminder_); }
-  void remind(const std::string& whom);
+  void remind(Round& round);
 
-  void send(const Message& message, int to);
-  /// What has arrived, failures first.
-  [[nodiscard]] std::optional<Message> receive();
-  [[nodiscard]] std::optional<Message> receive(int tag);
   /// Ends this and later rounds on all workers.
   void fail(const Error& error);
   [[noreturn]] void throw_error_of(const Message& message) const;
   [[noreturn]] void throw_missing(std::span<const int> absent) const;
+  [[noreturn]] void throw_late(const std::string& what) const;
   /// The names of some.
   [[nodiscard]] std::string list(std::span<const int> workers) const;
   /// For example `exchange #4`.
@@ -90,16 +105,17 @@ class WorkerExchange {
   [[nodiscard]] bool is_first() const noexcept { return rank_ == 0; }
 
   const std::shared_ptr<MpiEnvironment> environment_;
-  MPI_Comm comm_;
   const std::span<const WorkerInfo> workers_;
   const int rank_;
+  const WorkerTree tree_;
   const std::chrono::duration<double> timeout_;
   std::int64_t round_ = 0;
   RoundKind round_kind_ = RoundKind::kExchange;
   Deadline::Clock::duration suspended_{0};  ///< of the time since the latest `poll` began
   Deadline reminder_ = Deadline::never();
   std::chrono::duration<double> reminded_after_{0};
-  PendingSends pending_sends_;
+  ExchangeMailbox mailbox_;
+  std::vector<Message> early_;  ///< of the next round
   std::optional<Error> failure_;
 };
 

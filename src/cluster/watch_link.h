@@ -73,6 +73,7 @@ class Link {
   bool confirmed = false;  ///< its end is a death
   bool left = false;       ///< it said bye
   bool ended = false;      ///< closed or dead, to be dropped
+  bool is_ready = true;    ///< it may have something to read, or room for what is unsent
   Clock::time_point last_heard = Clock::now();
 
  private:

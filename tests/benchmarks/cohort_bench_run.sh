@@ -224,6 +224,14 @@ optimizers="momentum adam adam+decay adam+value adam+norms adam+global_norm adam
 same "optimizers" "$optimizers" "$(tail -n +2 "$scratch/out" | cut -d, -f1 | paste -sd' ')"
 same "rows that are not complete" 0 "$(awk -F, 'NR > 1 && !(NF == 7 && $2 == ranks && $3 > 0 && $4 > 0 && $7 <= 1.05 * $6 / $2)' ranks="$ranks" "$scratch/out" | wc -l)"
 
+echo "start: from MPI_Init to the first call"
+succeeds "${program[@]}" start --communicators 2 --format csv
+same "phases" "MPI_Init,rest of the Session,first make_communicator,first all_reduce,further make_communicator" \
+  "$(tail -n +2 "$scratch/out" | cut -d, -f1 | paste -sd,)"
+same "rows that are not complete" 0 "$(awk -F, 'NR > 1 && !(NF == 2 && $2 > 0)' "$scratch/out" | wc -l)"
+succeeds "${program[@]}" start --communicators 2 --format json --output "$scratch/start.json"
+same "json: communicators, rows" "2 5" "$("$json_value" /start/communicators /start/results <"$scratch/start.json" | paste -sd' ')"
+
 echo "profile: the gradients of a model"
 printf 'name,elements\nweight,3000\nbias,10\nlarge,70001\nlast,1\n' >"$scratch/tiny.csv"
 profile=("${program[@]}" profile --model "$scratch/tiny.csv" --steps 2)

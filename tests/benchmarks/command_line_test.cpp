@@ -187,6 +187,12 @@ TEST(CommandLine, ShardedOptimizerTakesAModelAndAReport) {
   EXPECT_THAT(help("sharded-optimizer --help"), AllOf(HasSubstr("--model"), Not(HasSubstr("--dtype"))));
 }
 
+TEST(CommandLine, StartTakesANumberOfCommunicators) {
+  EXPECT_EQ(command_options<StartOptions>(parse("start")).communicators, 5);
+  EXPECT_EQ(command_options<StartOptions>(parse("start --communicators 2")).communicators, 2);
+  EXPECT_THAT(help("start --help"), AllOf(HasSubstr("--communicators"), Not(HasSubstr("--loops"))));
+}
+
 TEST(CommandLine, InputTakesSizesComputingAndAReport) {
   const auto defaults = command_options<InputBenchOptions>(parse("input"));
   EXPECT_EQ(defaults.batch, 64);
@@ -227,7 +233,7 @@ TEST(CommandLine, MistakesAreOneLineThatSaysWhatToDo) {
       {"", "for example: mpirun -n 2 cohort-bench all-reduce"},
       {"all_reduce",
        "choose one of all-reduce, broadcast, all-to-all, barrier, profile, dispatch, lines, simulate, input, "
-       "coordinator, parameters, checkpoint, trainer, summary, sharded-optimizer"},
+       "coordinator, parameters, checkpoint, trainer, summary, sharded-optimizer, start"},
       {"lines --latencies power", "neither epyc nor xeon"},
       {"all-reduce --sizes 4:abc", "write MIN:MAX"},
       {"all-reduce --sizes 64:4", "write 4:64"},

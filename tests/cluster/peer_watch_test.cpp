@@ -65,6 +65,7 @@ class Cluster {
   std::vector<WorkerInfo> workers;
   std::vector<std::promise<std::string>> lines;  ///< what each process would have ended with
   std::chrono::duration<double> grace{60};
+  std::chrono::milliseconds connect{300};
 
  private:
   PeerWatchOptions options(int rank) {
@@ -77,7 +78,7 @@ class Cluster {
       return blobs;
     };
     options.grace = grace;
-    options.connect = 300ms;
+    options.connect = connect;
     options.handle_signals = false;
     options.end_process = [this, rank](const std::string& line) {
       lines[static_cast<std::size_t>(rank)].set_value(line);
@@ -209,6 +210,25 @@ TEST(PeerWatch, MakesRoomForTheLinksOfManyWorkers) {
     left += watch->leave() ? 1 : 0;
   });
   EXPECT_EQ(left, cluster.size());
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+}
+
+// All of them connect at the same time; each has four descriptors here, and a fifth at the chief.
+TEST(PeerWatch, LinksAThousandNodes) {
+  constexpr int kNodes = 1000;
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit many{.rlim_cur = 6 * kNodes, .rlim_max = before.rlim_max};
+  if (before.rlim_max < many.rlim_cur) GTEST_SKIP() << "only " << before.rlim_max << " descriptors allowed";
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &many), 0);
+  Cluster cluster(Layout(kNodes, 1));
+  cluster.connect = 5s;  // as in a job
+  std::atomic<int> left{0};
+  cluster.run([&](int, std::optional<PeerWatch>& watch) {
+    EXPECT_TRUE(watch->unwatched().empty());
+    left += watch->leave() ? 1 : 0;
+  });
+  EXPECT_EQ(left, kNodes);
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
 }
 

@@ -1,0 +1,38 @@
+#include "commands.h"
+
+namespace cohort::bench {
+namespace {
+
+constexpr std::string_view kAbout =
+    R"(start: how long the ranks take to begin: MPI_Init, the rest of the Session's constructor, communicators and the
+first call. The rank that takes longest counts.
+
+  mpirun -n N cohort-bench start [options]
+)";
+
+constexpr int kMostCommunicators = 1000;
+
+OptionsDescription options() {
+  OptionsDescription all = make_options("Options of start");
+  add_option(all, "communicators", "N",
+             "communicators after the first, of which the median counts; default 5");
+  return all;
+}
+
+CommandOptions parse(const GivenOptions& given) {
+  return StartOptions{.communicators = given.count("communicators", 5, kMostCommunicators)};
+}
+
+}  // namespace
+
+Command start_command() {
+  return {.name = "start",
+          .group = "Start",
+          .text = "Session and communicators, until the first call",
+          .about = kAbout,
+          .ranks = CommandRanks::kAny,
+          .options = options,
+          .parse = parse};
+}
+
+}  // namespace cohort::bench
