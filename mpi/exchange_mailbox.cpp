@@ -1,7 +1,6 @@
 #include "exchange_mailbox.h"
 
 #include <algorithm>
-#include <limits>
 #include <memory>
 #include <span>
 #include <utility>
@@ -19,8 +18,7 @@ ExchangeMailbox::~ExchangeMailbox() {
 }
 
 void ExchangeMailbox::send(const ExchangeMessage::Header& header, std::string_view text, int to) {
-  if (text.size() > std::numeric_limits<int>::max() - sizeof header)
-    throw Unimplemented("the workers' data are longer together than the 2 GiB of one of MPI's messages");
+  COHORT_CHECK(text.size() <= kLongestText);
   const auto place = sends_.try_emplace(to).first;
   place->second.send(comm_, to, kTag, std::as_bytes(std::span(&header, 1)), std::as_bytes(std::span(text)));
   if (place->second.empty()) sends_.erase(place);

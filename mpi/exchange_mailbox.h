@@ -26,8 +26,10 @@ class ExchangeMailbox {
   ExchangeMailbox(const ExchangeMailbox&) = delete;
   ExchangeMailbox& operator=(const ExchangeMailbox&) = delete;
 
+  /// Such that MPI can count its bytes, and those of the header.
+  static constexpr std::size_t kLongestText = std::size_t{1} << 30U;
+
   void send(const ExchangeMessage& message, int to) { send(message.header, message.text, to); }
-  /// @throws Unimplemented if the text is too long for MPI.
   void send(const ExchangeMessage::Header& header, std::string_view text, int to);
 
   /// Lets go of what has been sent. To be called now and then.

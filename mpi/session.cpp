@@ -16,7 +16,6 @@
 #include <cohort/base/log.h>
 #include <cohort/collective/communicator.h>
 
-#include "agreement.h"
 #include "calls.h"
 #include "cluster/job_socket.h"
 #include "cluster/launcher_place.h"

@@ -196,6 +196,9 @@ void WorkerExchange::announce(Round& round) {
   round.announced = true;
   std::string contributions = round.own;
   for (const std::optional<std::string>& subtree : round.subtrees) contributions += *subtree;
+  if (contributions.size() > ExchangeMailbox::kLongestText)
+    throw Unimplemented("{}: the workers' data are longer together than the 1 GiB that one message may have",
+                        name());
   if (is_first())
     round.all = std::move(contributions);
   else
@@ -222,8 +225,8 @@ void WorkerExchange::hand_on(std::string_view all) {
         early_.push_back(std::move(*message));
     }
     if (has_passed(deadline))
-      throw_late("; not taking what the others have said: " + list(receivers) +
-                 ". They are stopped or cannot be reached");
+      throw_late(receivers.front(), "; not taking what the others have said: " + list(receivers) +
+                                        ". They are stopped or cannot be reached");
     return false;
   });
 }
@@ -239,12 +242,14 @@ void WorkerExchange::look_at_clock(Round& round) {
 
 void WorkerExchange::ask(Round& round) {
   if (round.has_asked()) return;
+  has_asked_ = true;
   round.answers.assign(workers_.size(), kNoAnswer);
   for (const int worker : unheard(round))
     mailbox_.send({.round = round_, .kind = Message::Kind::kQuestion}, "", worker);
 }
 
 void WorkerExchange::answer(const Message& question) {
+  has_asked_ = true;
   mailbox_.send({.round = round_, .asked_in = question.header.round, .kind = Message::Kind::kAnswer}, "",
                 question.from);
 }
@@ -259,6 +264,7 @@ void WorkerExchange::conclude(Round& round) {
   const std::vector<int> stuck = behind(round, round_);
   if (!stuck.empty()) throw_missing(stuck);
   throw_late(
+      -1,
       " while the workers' data were gathered. All workers had come; one of them is stopped or cannot be "
       "reached");
 }
@@ -356,8 +362,9 @@ void WorkerExchange::throw_missing(std::span<const int> absent) const {
           name(), timeout_.count(), list(absent)));
 }
 
-void WorkerExchange::throw_late(const std::string& what) const {
-  throw DeadlineExceeded(ErrorOrigin{name(), -1, {}},
+void WorkerExchange::throw_late(int culprit, const std::string& what) const {
+  const std::string host = culprit < 0 ? std::string() : workers_[static_cast<std::size_t>(culprit)].host;
+  throw DeadlineExceeded(ErrorOrigin{name(), culprit, host},
                          fmt::format("{}: deadline of {:.4g} s passed{}", name(), timeout_.count(), what));
 }
 

@@ -52,8 +52,8 @@ class WorkerExchange {
   /// @throws as `all_gather`.
   void wait_for_end();
 
-  /// Messages may still be on their way.
-  [[nodiscard]] bool failed() const noexcept { return failure_.has_value(); }
+  /// Messages may still be on their way: the communicator must not be freed.
+  [[nodiscard]] bool leaves_messages() const noexcept { return failure_.has_value() || has_asked_; }
 
  private:
   using Message = ExchangeMessage;
@@ -97,7 +97,7 @@ class WorkerExchange {
   void fail(const Error& error);
   [[noreturn]] void throw_error_of(const Message& message) const;
   [[noreturn]] void throw_missing(std::span<const int> absent) const;
-  [[noreturn]] void throw_late(const std::string& what) const;
+  [[noreturn]] void throw_late(int culprit, const std::string& what) const;
   /// The names of some.
   [[nodiscard]] std::string list(std::span<const int> workers) const;
   /// For example `exchange #4`.
@@ -116,6 +116,7 @@ class WorkerExchange {
   std::chrono::duration<double> reminded_after_{0};
   ExchangeMailbox mailbox_;
   std::vector<Message> early_;  ///< of the next round
+  bool has_asked_ = false;      ///< or answered, and nobody may have received it
   std::optional<Error> failure_;
 };
 

@@ -53,7 +53,7 @@ WorkerGroup::WorkerGroup(std::shared_ptr<MpiEnvironment> environment, Comm comm,
 WorkerGroup::~WorkerGroup() {
   // Freeing it may wait for members that are gone or have failed.
   if (std::uncaught_exceptions() > 0 || environment_->fault() != nullptr ||
-      (exchange_ && exchange_->failed()))
+      (exchange_ && exchange_->leaves_messages()))
     comm_.leak();
   exchange_.reset();
   try {
