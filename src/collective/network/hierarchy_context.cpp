@@ -55,7 +55,7 @@ bool helps_few_lanes(const HierarchyContext& context) { return 2 * context.lanes
 namespace {
 
 /// Each member fetches what the members with a lane have, so all copy at the same time.
-Task<> spread_shares(HierarchyContext& context, const CollectiveCall& call, const SegmentShares shares) {
+Task<> spread_shares(HierarchyContext& context, const CollectiveCall& call, const SegmentShares& shares) {
   std::byte* data = call.output + shares.begin * size_of(call.dtype);
   for (int lane = 0; lane < context.lanes; ++lane) {
     const std::size_t elements = shares.counts[static_cast<std::size_t>(lane)];

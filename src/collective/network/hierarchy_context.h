@@ -85,6 +85,7 @@ struct SegmentShares {
 [[nodiscard]] bool helps_few_lanes(const HierarchyContext& context);
 
 /// On the node: each member with a lane has its share of the segment in the output, and all get all of it.
+/// `shares` must outlive it.
 [[nodiscard]] Task<> all_gather_on_node(HierarchyContext& context, const CollectiveCall& call,
                                         const SegmentShares& shares);
 

@@ -94,7 +94,8 @@ Task<> two_level_broadcast(HierarchyContext& context, const CollectiveCall& call
   const auto close = [&](std::size_t segment) -> Task<> {
     if (context.has_lane()) co_await tasks.wait_for(segment);
     if (at_root || context.alone_on_node()) co_return;
-    co_await tasks.run_alongside(all_gather_on_node(context, call, shares_of(context, segments, segment)));
+    const SegmentShares shares = shares_of(context, segments, segment);
+    co_await tasks.run_alongside(all_gather_on_node(context, call, shares));
   };
   co_await pipeline(segments.count(), kPartsInFlight, open, close);
   context.endpoint.set_algorithm(algorithm.name);

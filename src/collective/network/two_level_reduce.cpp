@@ -23,7 +23,7 @@ std::size_t largest_share_bytes(const HierarchyContext& context, const Collectiv
 }
 
 /// All members reduce the shares together, one after the other; the lane's member gets the sum, at `output`.
-Task<> reduce_to_few_lanes(HierarchyContext& context, const CollectiveCall& call, const SegmentShares shares,
+Task<> reduce_to_few_lanes(HierarchyContext& context, const CollectiveCall& call, const SegmentShares& shares,
                            std::byte* output) {
   const std::byte* input = call.input + shares.begin * size_of(call.dtype);
   for (int lane = 0; lane < context.lanes; ++lane) {
@@ -163,7 +163,8 @@ Task<> two_level_all_reduce(HierarchyContext& context, const CollectiveCall& cal
   const auto close = [&](std::size_t segment) -> Task<> {
     if (context.has_lane()) co_await tasks.wait_for(segment);
     if (context.alone_on_node()) co_return;
-    co_await tasks.run_alongside(all_gather_on_node(context, call, shares_of(context, segments, segment)));
+    const SegmentShares shares = shares_of(context, segments, segment);
+    co_await tasks.run_alongside(all_gather_on_node(context, call, shares));
   };
   co_await pipeline(segments.count(), in_flight, open, close);
   context.endpoint.set_algorithm(algorithm.name);
