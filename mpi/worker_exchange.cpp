@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <ranges>
 #include <thread>
 #include <utility>
 
@@ -211,8 +212,8 @@ void WorkerExchange::hand_on(std::string_view all) {
   poll([&] {
     if (!std::exchange(sent, true)) {
       // Those with most workers below them first.
-      for (auto child = tree_.children().rbegin(); child != tree_.children().rend(); ++child)
-        mailbox_.send({.round = round_, .kind = Message::Kind::kConsent}, all, child->root);
+      for (const WorkerTree::Subtree& child : std::views::reverse(tree_.children()))
+        mailbox_.send({.round = round_, .kind = Message::Kind::kConsent}, all, child.root);
       mailbox_.advance();
     }
     const std::vector<int> receivers = mailbox_.unsent_to();
