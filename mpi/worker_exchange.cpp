@@ -187,7 +187,7 @@ void WorkerExchange::take(Message message, Round& round) {
       if (round.conclusion.is_never()) round.conclusion = in(kTimeToAnswer);
       break;
     case Message::Kind::kAnswer:
-      if (message.header.asked_in == round_)
+      if (round.has_asked() && message.header.asked_in == round_)
         round.answers[static_cast<std::size_t>(message.from)] = message.header.round;
       break;
   }

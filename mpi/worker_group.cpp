@@ -79,6 +79,8 @@ void WorkerGroup::connect_memory() {
 
 void WorkerGroup::close() {
   exchange_->wait_for_end();
+  // What is still on its way must not arrive on a communicator that is made later.
+  if (exchange_->leaves_messages()) comm_.leak();
   exchange_.reset();
   const MpiLock::Guard guard = environment_->lock().acquire();
   comm_ = Comm();

@@ -8,6 +8,7 @@ std::optional<Transport::ControlMessage> SimulatedTransport::receive_control() {
   std::optional<ControlMessage> message = network_.receive_control(rank_, group_);
   if (message && !cluster_ranks_.empty()) {
     const auto from = std::ranges::find(cluster_ranks_, message->from);
+    if (from == cluster_ranks_.end()) return std::nullopt;  // of a group that had the same number
     message->from = static_cast<int>(from - cluster_ranks_.begin());
   }
   return message;

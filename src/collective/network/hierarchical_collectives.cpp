@@ -59,7 +59,7 @@ void HierarchicalCollectives::execute_alone_now(const CollectiveCall& call) {
   endpoint_.record_arrival(call);  // here it delays nobody
   endpoint_.wait_for(call, [this] { return roll_call_->has_ended(); });
   if (!roll_call_->is_unanimous()) [[unlikely]]
-    endpoint_.drive(call, settle_disagreement(call));
+    endpoint_.drive(call, settle_disagreement(call, false));
   endpoint_.record_start();
   finish_on_roll_call(call);
   endpoint_.record_end();
@@ -257,11 +257,13 @@ Task<> HierarchicalCollectives::agree(const CollectiveCall& call) {
   endpoint_.announce();
   co_await until([&] { return endpoint_.all_announced(); });
   if (topology_.is_leader()) {
-    if (!endpoint_.disagreement()) {
+    // Once: a difference that is noticed during the roll call is not what this node has answered.
+    const bool on_own_node = endpoint_.disagreement();
+    if (!on_own_node) {
       answer_roll_call(call);
       co_await roll_call_->execute();
     }
-    if (endpoint_.disagreement() || !roll_call_->is_unanimous()) co_await settle_disagreement(call);
+    if (on_own_node || !roll_call_->is_unanimous()) co_await settle_disagreement(call, on_own_node);
   } else if (endpoint_.disagreement()) {
     co_await learn_disagreement(call);
   }
@@ -286,9 +288,9 @@ void HierarchicalCollectives::answer_roll_call(const CollectiveCall& call) {
   put_contributions(call, roll_call_->answer(signature(call, endpoint_.number()), piggyback_bytes_));
 }
 
-Task<> HierarchicalCollectives::settle_disagreement(const CollectiveCall& call) {
+Task<> HierarchicalCollectives::settle_disagreement(const CollectiveCall& call, bool on_own_node) {
   NodeCalls own{.signature = signature(call, endpoint_.number())};
-  if (endpoint_.disagreement()) {
+  if (on_own_node) {
     own.by_member = co_await endpoint_.failure_watch().collect_calls(call);
     if (own.by_member.empty()) {
       answer_roll_call(call);

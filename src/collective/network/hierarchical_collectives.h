@@ -69,9 +69,9 @@ class HierarchicalCollectives {
   [[nodiscard]] Task<> all_reduce_while_agreeing(const CollectiveCall& call);
   /// For a member other than the leader that finds a disagreement on its node: waits for the leader's error.
   [[nodiscard]] Task<> learn_disagreement(const CollectiveCall& call);
-  /// For a leader: holds the roll call that a disagreement on its node has kept it from, and ends with the
-  /// error that all leaders find.
-  [[nodiscard]] Task<> settle_disagreement(const CollectiveCall& call);
+  /// For a leader: ends with the error that all leaders find. If the disagreement is `on_own_node`, it has
+  /// kept the leader from the roll call, which is held first.
+  [[nodiscard]] Task<> settle_disagreement(const CollectiveCall& call, bool on_own_node);
   [[nodiscard]] Task<> execute_large(const CollectiveCall& call);
 
   /// `line_is_free`: the payload of the line has no details, so a short contribution may lie there.

@@ -182,7 +182,9 @@ void NodeCommunicatorImpl::run(const CollectiveCall& call) {
   } catch (const std::exception&) {
     const Error error = error_being_handled(who());
     if (!failed_before) keep_memory_of(call);
-    endpoint.failure_watch().fail(endpoint.failure_watch().cause_of(call, error));
+    const Error cause = endpoint.failure_watch().cause_of(call, error);
+    endpoint.end_subcalls();  // of a call that its caller may destroy now
+    endpoint.failure_watch().fail(cause);
   }
 }
 

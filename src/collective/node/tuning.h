@@ -19,7 +19,8 @@ inline constexpr std::size_t kSmallestDirectBroadcast = std::size_t{128} << 10;
 /// Many members read no more than this of each other's slots and cells; beyond, they reduce in shares and
 /// meet once more, which takes about as long as to read so much.
 inline constexpr std::size_t kMostReadAtOnce = std::size_t{16} << 10;
-/// The same for up to eight members, who meet more quickly, or, where they share cores, more slowly.
+/// The same without a tree: for up to eight members, who meet more quickly, and for members that share cores,
+/// who meet more slowly.
 inline constexpr std::size_t kMostReadAtOnceByFew = std::size_t{64} << 10;
 
 /// From here on an all-reduce among several sockets goes along them, in blocks so large that one is reduced
