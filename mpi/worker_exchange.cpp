@@ -44,6 +44,10 @@ constexpr unsigned kYields = 20'000;
 /// Long enough for any of our messages, short enough never to wait for a receiver.
 constexpr std::size_t kLongestText = 2500;
 
+/// MPI finds a message one question after it has arrived. A first worker that comes late must not overlook
+/// the failure that follows what it has found.
+constexpr int kProbesOfFirst = 4;
+
 /// Rounds are counted from 1.
 constexpr std::int64_t kNoAnswer = -1;
 constexpr std::int64_t kAnyRound = 0;
@@ -155,7 +159,9 @@ std::string WorkerExchange::agree(RoundKind round_kind, std::string_view blob, D
 std::string WorkerExchange::gather(Round& round) {
   poll([&] {
     for (Message& message : std::exchange(early_, {})) take(std::move(message), round);
-    while (std::optional<Message> message = mailbox_.receive()) take(std::move(*message), round);
+    for (int empty = 0; empty < (is_first() ? kProbesOfFirst : 1); ++empty) {
+      while (std::optional<Message> message = mailbox_.receive()) take(std::move(*message), round);
+    }
     if (!round.announced && round.is_complete()) announce(round);
     if (round.all) return true;
     look_at_clock(round);
