@@ -14,9 +14,11 @@ namespace cohort::node {
 
 bool goes_in_shares(const Endpoint& endpoint, CollectiveKind kind, std::size_t bytes) noexcept {
   const bool reduces_whole = kind == CollectiveKind::kAllReduce || kind == CollectiveKind::kReduce;
-  const auto others = static_cast<std::size_t>(endpoint.position().size - 1);
-  const std::size_t most = endpoint.has_levels() ? kMostReadAtOnce : kMostReadAtOnceByFew;
-  return reduces_whole && others > 1 && others * bytes > most;
+  const auto members = static_cast<std::size_t>(endpoint.position().size);
+  if (!reduces_whole || members <= 3) return false;
+  if (endpoint.has_levels()) return (members - 1) * bytes > kMostReadAtOnce;
+  // A step reads twice its contributions instead of one less than there are members.
+  return (members - 3) * std::min(bytes, kStepBytes) > kLeastSavedByShares;
 }
 
 void reduce_share(const Endpoint& endpoint, ReductionKernel kernel, std::size_t element_bytes,

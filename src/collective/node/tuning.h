@@ -19,9 +19,9 @@ inline constexpr std::size_t kSmallestDirectBroadcast = std::size_t{128} << 10;
 /// Many members read no more than this of each other's slots and cells; beyond, they reduce in shares and
 /// meet once more, which takes about as long as to read so much.
 inline constexpr std::size_t kMostReadAtOnce = std::size_t{16} << 10;
-/// The same without a tree: for up to eight members, who meet more quickly, and for members that share cores,
-/// who meet more slowly.
-inline constexpr std::size_t kMostReadAtOnceByFew = std::size_t{64} << 10;
+/// Without a tree, the bytes of a step that a member must be spared for the two meetings of shares to cost
+/// less. Six members and more get there; measured on two cores, which they shared.
+inline constexpr std::size_t kLeastSavedByShares = std::size_t{144} << 10;
 
 /// From here on an all-reduce among several sockets goes along them, in blocks so large that one is reduced
 /// on a socket while the one before it is on the next.
