@@ -137,7 +137,8 @@ Task<> execute_large(Endpoint& endpoint, const CollectiveCall& call, const CallP
   if (const Selection::Choice choice = registered_choice(endpoint, call, plan); choice.algorithm != nullptr)
     return execute_registered(endpoint, call, plan, choice);
   if (!endpoint.tuning()) return execute_first_large(endpoint, call, plan);
-  return exchange(endpoint, call, plan, {*endpoint.tuning(), forced_protocol(endpoint, call)});
+  return exchange(endpoint, call, plan,
+                  {*endpoint.tuning(), forced_protocol(endpoint, call), endpoint.position().size});
 }
 
 }  // namespace
@@ -169,7 +170,8 @@ void execute_now(Endpoint& endpoint, const CollectiveCall& call) {
 
 Task<> execute_by(Endpoint& endpoint, const CollectiveCall& call, Protocol protocol) {
   static const TuningTable built_in;
-  return exchange(endpoint, call, endpoint.planner().plan(call), {built_in, protocol});
+  return exchange(endpoint, call, endpoint.planner().plan(call),
+                  {built_in, protocol, endpoint.position().size});
 }
 
 }  // namespace cohort::node

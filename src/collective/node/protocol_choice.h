@@ -2,6 +2,7 @@
 // unless COHORT_ALGORITHM names one and the members' buffers allow it.
 #pragma once
 
+#include <algorithm>
 #include <limits>
 #include <optional>
 
@@ -15,8 +16,8 @@ namespace cohort::node {
 /// The same on all members, since it follows from what all of them know.
 class ProtocolChoice {
  public:
-  ProtocolChoice(const TuningTable& tuning, std::optional<Protocol> forced)
-      : tuning_(tuning), forced_(forced) {}
+  ProtocolChoice(const TuningTable& tuning, std::optional<Protocol> forced, int members)
+      : tuning_(tuning), forced_(forced), members_(static_cast<std::size_t>(members)) {}
 
   [[nodiscard]] Protocol protocol(CollectiveKind kind, BufferAccess access, bool in_place,
                                   std::size_t bytes) const {
@@ -44,7 +45,14 @@ class ProtocolChoice {
                                                    bool in_place) const {
     if (access == BufferAccess::kNone) return kNever;
     if (is_granted(access)) return forced_ == Protocol::kPieces ? kNever : 0;
-    return tuning_.bytes(figure_of(kind, access, in_place));
+    return tuning_.bytes(figure_of(kind, access, in_place)) * single_copy_factor(kind, access);
+  }
+
+  /// Of a reduction each member has the kernel copy a share of every other one's buffer, so that a system
+  /// call copies the less the more members there are. The figure holds for up to four.
+  [[nodiscard]] std::size_t single_copy_factor(CollectiveKind kind, BufferAccess access) const {
+    const bool in_shares = kind == CollectiveKind::kAllReduce || kind == CollectiveKind::kReduce;
+    return access == BufferAccess::kSingleCopy && in_shares ? std::max<std::size_t>(members_ / 4, 1) : 1;
   }
 
   [[nodiscard]] static Figure figure_of(CollectiveKind kind, BufferAccess access, bool in_place) {
@@ -56,6 +64,7 @@ class ProtocolChoice {
 
   const TuningTable& tuning_;
   std::optional<Protocol> forced_;
+  std::size_t members_;
 };
 
 }  // namespace cohort::node
