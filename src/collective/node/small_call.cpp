@@ -9,7 +9,9 @@
 namespace cohort::node {
 
 void SmallCall::choose_way() noexcept {
-  if (in_line_) {
+  if (!in_line_) {
+    in_shares_ = goes_in_shares(endpoint_, call_.kind, plan_.bytes);
+  } else if (endpoint_.has_levels()) {
     const bool has_data = plan_.bytes > 0;
     reduced_on_the_way_ =
         has_data && (call_.kind == CollectiveKind::kAllReduce || call_.kind == CollectiveKind::kReduce);
@@ -18,8 +20,6 @@ void SmallCall::choose_way() noexcept {
                             .kernel = reduced_on_the_way_ ? plan_.kernel : nullptr,
                             .elements = plan_.elements,
                             .source = from_root_ ? call_.root : -1});
-  } else {
-    in_shares_ = goes_in_shares(endpoint_, call_.kind, plan_.bytes);
   }
 }
 

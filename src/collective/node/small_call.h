@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "endpoint.h"
+#include "tuning.h"
 
 namespace cohort::node {
 
@@ -24,7 +25,8 @@ class SmallCall {
       : endpoint_(endpoint), call_(call), plan_(plan), in_line_(plan.in_line) {
     endpoint.open(plan);
     if (!in_line_) slot_ = endpoint.next_slot();
-    if (endpoint.has_levels()) [[unlikely]]
+    const auto members = static_cast<std::size_t>(endpoint.position().size);
+    if (endpoint.has_levels() || members * plan.bytes > kLeastSavedByShares) [[unlikely]]
       choose_way();
     if (plan.bytes > 0) contribute_own();
     endpoint.announce();
@@ -41,7 +43,7 @@ class SmallCall {
 
   /// Makes the result. After all have announced the same call.
   void finish() {
-    if (!endpoint_.is_plain()) [[unlikely]]
+    if (!endpoint_.is_plain() || in_shares_) [[unlikely]]
       return finish_among_many();
     collect_result();
   }
