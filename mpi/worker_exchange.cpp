@@ -270,10 +270,14 @@ void WorkerExchange::conclude(Round& round) {
   if (!has_passed(round.conclusion.plus(kTimeToConclude))) return;
   const std::vector<int> stuck = behind(round, round_);
   if (!stuck.empty()) throw_missing(stuck);
+  // The first worker knows whose data have not arrived; another one may wait for anybody.
+  const std::vector<int> lost = is_first() ? unheard(round) : std::vector<int>();
+  const std::string whom = lost.empty() ? "of them" : "of these: " + list(lost);
   throw_late(
-      -1,
-      " while the workers' data were gathered. All workers had come; one of them is stopped or cannot be "
-      "reached");
+      lost.size() == 1 ? lost.front() : -1,
+      fmt::format(" while the workers' data were gathered. All workers had come; since then at least one {} "
+                  "is stopped or cannot be reached",
+                  whom));
 }
 
 std::vector<int> WorkerExchange::unheard(const Round& round) const {

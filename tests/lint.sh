@@ -48,7 +48,7 @@ changed_files() {
 
 # The files that the build compiles, without CUDA's, since clang does not know its compiler's flags. A file
 # outside the build has no flags to read it with.
-compiled_files() { sed -n "s|^ *\"file\": \"$PWD/\(.*\.cpp\)\".*|\1|p" build/compile_commands.json | sort -u; }
+compiled_files() { sed -n "s|^ *\"file\": \"$PWD/\(.*\.cpp\)\".*|\1|p" build/tidy/compile_commands.json | sort -u; }
 
 # A changed header is read through the .cpp of the same name.
 files_to_tidy() {
@@ -59,11 +59,13 @@ files_to_tidy() {
 
 format() { cpp_files | xargs -r clang-format --dry-run -Werror; }
 
+# In a folder of its own, where each source is compiled by itself and with all that it includes.
 tidy() {
-  cmake --preset release >build/tidy.log 2>&1 || { tail -n 40 build/tidy.log; return 1; }
+  cmake --preset release -B build/tidy -DCMAKE_UNITY_BUILD=OFF -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON >build/tidy.log 2>&1 ||
+    { tail -n 40 build/tidy.log; return 1; }
   # GCC's warning options, which the compile commands carry, mean nothing to clang.
   files_to_tidy | xargs -r -n 1 -P "$(nproc)" \
-    clang-tidy -p build --quiet --extra-arg=-Wno-unknown-warning-option 2>&1 | sed '/^[0-9]* warnings\{0,1\} .*generated\.$/d'
+    clang-tidy -p build/tidy --quiet --extra-arg=-Wno-unknown-warning-option 2>&1 | sed '/^[0-9]* warnings\{0,1\} .*generated\.$/d'
 }
 
 compiler_warnings() { ! grep -hs 'warning:' build/release.log; }

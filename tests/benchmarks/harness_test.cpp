@@ -12,7 +12,7 @@
 namespace cohort::bench {
 namespace {
 
-constexpr std::size_t kElements = 100;
+constexpr std::size_t kCopied = 100;
 
 /// A copy from input to output, which with one member is what a reduction is.
 const Collective kCopy{.layout = [](const Role& role) {
@@ -22,8 +22,8 @@ const Collective kCopy{.layout = [](const Role& role) {
 }};
 
 struct Copier {
-  std::array<float, kElements> input{};
-  std::array<float, kElements> output{};
+  std::array<float, kCopied> input{};
+  std::array<float, kCopied> output{};
   int calls = 0;
 
   Contender contender(bool works) {
@@ -71,7 +71,7 @@ std::vector<Measurement> measure_alone(std::span<const Contender> contenders, co
   run_thread_team(1, [&](int /*member*/, const Team& team) {
     const TickClock clock;
     const ExactValues values(DType::kFloat32, ReduceOp::kSum, 1);
-    measurements = measure(kCopy, {.elements = kElements}, values, contenders, options, team, clock);
+    measurements = measure(kCopy, {.elements = kCopied}, values, contenders, options, team, clock);
   });
   return measurements;
 }
@@ -98,12 +98,12 @@ TEST(Harness, FindsACallThatStopsWorking) {
   const auto measurements = measure_alone(contenders, {.loops = 2, .iterations = 3});
   EXPECT_EQ(measurements[0].wrong, 0u);
   // The warm-up's first call and two loops of 50, then 2 loops of 3: every element of each.
-  EXPECT_EQ(measurements[1].wrong, (1 + 100 + 6) * kElements);
+  EXPECT_EQ(measurements[1].wrong, (1 + 100 + 6) * kCopied);
 }
 
 TEST(Harness, SeesAResultOfTheIterationBefore) {
   Copier copier;
-  std::array<float, kElements> last{};
+  std::array<float, kCopied> last{};
   Contender late = copier.contender(true);
   late.call = [&] {
     copier.output = last;
@@ -111,7 +111,7 @@ TEST(Harness, SeesAResultOfTheIterationBefore) {
   };
   const std::array contenders{late};
   const auto measurements = measure_alone(contenders, {.loops = 1, .iterations = 2});
-  EXPECT_GT(measurements[0].wrong, 100 * kElements / 2);
+  EXPECT_GT(measurements[0].wrong, 100 * kCopied / 2);
 }
 
 TEST(Harness, TakesInputResultAndTimeOfCallsElsewhereFromThere) {

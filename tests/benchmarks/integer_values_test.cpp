@@ -9,10 +9,10 @@
 namespace cohort::bench {
 namespace {
 
-constexpr std::size_t kElements = 2 * ValueTable::kPeriod + 17;
+constexpr std::size_t kIntegers = 2 * ValueTable::kPeriod + 17;
 
 std::vector<std::byte> values_of(const ValueTable& table, std::size_t element_bytes) {
-  std::vector<std::byte> values(kElements * element_bytes);
+  std::vector<std::byte> values(kIntegers * element_bytes);
   table.write(values, 5);
   return values;
 }

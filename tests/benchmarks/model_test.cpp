@@ -12,14 +12,14 @@ namespace {
 
 using testing::HasSubstr;
 
-Model parse(const std::string& text) {
+Model parsed(const std::string& text) {
   std::istringstream stream(text);
   return parse_model(stream, "models/tiny.csv");
 }
 
-std::string complaint_about(const std::string& text) {
+std::string complaint_about_model(const std::string& text) {
   try {
-    (void)parse(text);
+    (void)parsed(text);
   } catch (const UsageError& error) {
     return error.what();
   }
@@ -27,22 +27,22 @@ std::string complaint_about(const std::string& text) {
 }
 
 TEST(Model, ListsItsGradientsLastTensorFirst) {
-  const Model model = parse("name,elements\nfirst,12\nsecond,3\n");
+  const Model model = parsed("name,elements\nfirst,12\nsecond,3\n");
   EXPECT_EQ(model.name, "tiny");
   EXPECT_THAT(model.gradients, testing::ElementsAre(3, 12));
   EXPECT_EQ(model.elements(), 15u);
 }
 
 TEST(Model, MayHaveLineEndsOfOtherSystemsAndCommasInNames) {
-  EXPECT_THAT(parse("name,elements\r\na,1\r\n\"b,c\",2\r\n").gradients, testing::ElementsAre(2, 1));
+  EXPECT_THAT(parsed("name,elements\r\na,1\r\n\"b,c\",2\r\n").gradients, testing::ElementsAre(2, 1));
 }
 
 TEST(Model, NamesTheLineThatIsWrong) {
-  EXPECT_THAT(complaint_about(""), HasSubstr("instead of 'name,elements'"));
-  EXPECT_THAT(complaint_about("a,1\n"), HasSubstr("'a,1' instead of"));
-  EXPECT_THAT(complaint_about("name,elements\n"), HasSubstr("no tensors"));
+  EXPECT_THAT(complaint_about_model(""), HasSubstr("instead of 'name,elements'"));
+  EXPECT_THAT(complaint_about_model("a,1\n"), HasSubstr("'a,1' instead of"));
+  EXPECT_THAT(complaint_about_model("name,elements\n"), HasSubstr("no tensors"));
   for (const char* line : {"a", "a,", "a,0", "a,-1", "a,1.5", "a,many", "a,99999999999999999999", ""}) {
-    EXPECT_THAT(complaint_about(std::string("name,elements\nx,1\n") + line + "\n"),
+    EXPECT_THAT(complaint_about_model(std::string("name,elements\nx,1\n") + line + "\n"),
                 testing::AllOf(HasSubstr("models/tiny.csv, line 3"), testing::Not(HasSubstr("\n"))))
         << line;
   }

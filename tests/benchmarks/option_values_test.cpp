@@ -13,7 +13,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-std::string complaint_about(const std::string& text) {
+std::string complaint_about_value(const std::string& text) {
   try {
     (void)parse_size_range(text);
   } catch (const UsageError& error) {
@@ -48,21 +48,23 @@ TEST(SizeRange, EndsBeforeTheNextStepWouldOverflow) {
 }
 
 TEST(SizeRange, SaysWhichPartIsNotASize) {
-  EXPECT_THAT(complaint_about("4:abc"),
+  EXPECT_THAT(complaint_about_value("4:abc"),
               testing::AllOf(HasSubstr("--sizes 4:abc"), HasSubstr("'abc'"), HasSubstr("4:64M")));
   for (const char* text :
        {"", ":", "4:", ":4", "4:5:6", "-4", "4 ", " 4", "4.5", "4KB", "4:8:", "0x10", "K"}) {
-    EXPECT_THAT(complaint_about(text), HasSubstr("is not a size")) << text;
+    EXPECT_THAT(complaint_about_value(text), HasSubstr("is not a size")) << text;
   }
 }
 
 TEST(SizeRange, RefusesSizesOfNothingAndBeyondTheAddressSpace) {
-  EXPECT_THAT(complaint_about("0:4"), HasSubstr("at least 1 byte"));
-  EXPECT_THAT(complaint_about("17179869184G"), HasSubstr("more than this machine can address"));
-  EXPECT_THAT(complaint_about("99999999999999999999"), HasSubstr("more than this machine can address"));
+  EXPECT_THAT(complaint_about_value("0:4"), HasSubstr("at least 1 byte"));
+  EXPECT_THAT(complaint_about_value("17179869184G"), HasSubstr("more than this machine can address"));
+  EXPECT_THAT(complaint_about_value("99999999999999999999"), HasSubstr("more than this machine can address"));
 }
 
-TEST(SizeRange, OffersTheReversedRange) { EXPECT_THAT(complaint_about("1M:4"), HasSubstr("write 4:1M")); }
+TEST(SizeRange, OffersTheReversedRange) {
+  EXPECT_THAT(complaint_about_value("1M:4"), HasSubstr("write 4:1M"));
+}
 
 TEST(FormatSize, IsWhatTheOptionTakes) {
   EXPECT_EQ(format_size(4), "4");

@@ -20,13 +20,13 @@ struct Rules {
 };
 
 /// Pieces may be on their way before the announcements are: of all members, or of some.
-enum class Protocol { kLine, kSlot, kPieces, kEarlyPieces, kPiecesOfSomeEarly, kDirect };
+enum class Way { kLine, kSlot, kSlotInShares, kPieces, kEarlyPieces, kPiecesOfSomeEarly, kDirect };
 
 /// Which members contribute, and which read the contributions.
 enum class Form { kAll, kFromRoot, kToRoot };
 
 struct Call {
-  Protocol way = Protocol::kLine;
+  Way way = Way::kLine;
   Form form = Form::kAll;
   int root = 0;
   int pieces = 0;
@@ -57,7 +57,11 @@ class Layout {
   }
   [[nodiscard]] std::size_t pieces() const { return (6 + kCells) * members_; }
   [[nodiscard]] std::size_t calls_done() const { return (7 + kCells) * members_; }
-  [[nodiscard]] std::size_t size() const { return (8 + kCells) * members_; }
+  /// The part of a slot that its owner has reduced.
+  [[nodiscard]] std::size_t share(const BufferLocation& slot) const {
+    return at(8 + kCells + slot.index, slot.owner);
+  }
+  [[nodiscard]] std::size_t size() const { return (10 + kCells) * members_; }
 
  private:
   [[nodiscard]] std::size_t at(std::size_t row, int member) const {
@@ -81,31 +85,42 @@ class Program {
     const std::size_t line = ++sequence_ % rules_.lines;
     const auto payload = [&](int member) { return layout_.payload(member, line); };
     const auto slot = [&](int member) { return layout_.slot(slot_of(member, slots_, members_)); };
-    if (call.way != Protocol::kSlot || contributes(member_))
-      write(call.way == Protocol::kSlot ? slot(member_) : payload(member_));
+    const bool in_slots = call.way == Way::kSlot || call.way == Way::kSlotInShares;
+    if (!in_slots || contributes(member_)) write(in_slots ? slot(member_) : payload(member_));
     steps_.push_back({Step::Kind::kStore, layout_.word(line) + static_cast<std::size_t>(member_), sequence_});
-    const bool early =
-        call.way == Protocol::kEarlyPieces || (call.way == Protocol::kPiecesOfSomeEarly && member_ == 0);
+    const bool early = call.way == Way::kEarlyPieces || (call.way == Way::kPiecesOfSomeEarly && member_ == 0);
     if (early) exchange_pieces();
     steps_.push_back({Step::Kind::kAwait, layout_.word(line), sequence_});
     switch (call.way) {
-      case Protocol::kLine: return read_all(payload);
-      case Protocol::kSlot:
+      case Way::kLine: return read_all(payload);
+      case Way::kSlot:
         read_all(slot);
         ++slots_;
         return;
-      case Protocol::kPieces:
-      case Protocol::kEarlyPieces:
-      case Protocol::kPiecesOfSomeEarly:
+      case Way::kSlotInShares: {
+        const auto share = [&](int member) { return layout_.share(slot_of(member, slots_, members_)); };
+        read_all(slot);
+        write(share(member_), 1);
+        meet();
+        read_all(share, 1);
+        read_all(slot);
+        ++slots_;
+        return;
+      }
+      case Way::kPieces:
+      case Way::kEarlyPieces:
+      case Way::kPiecesOfSomeEarly:
         read_payloads(payload);
         if (!early) exchange_pieces();
         return;
-      case Protocol::kDirect:
-        read_all(payload);
-        steps_.push_back(
-            {Step::Kind::kStore, layout_.calls_done() + static_cast<std::size_t>(member_), ++calls_done_});
-        steps_.push_back({Step::Kind::kAwait, layout_.calls_done(), calls_done_});
+      case Way::kDirect: read_all(payload); meet();
     }
+  }
+
+  void meet() {
+    steps_.push_back(
+        {Step::Kind::kStore, layout_.calls_done() + static_cast<std::size_t>(member_), ++calls_done_});
+    steps_.push_back({Step::Kind::kAwait, layout_.calls_done(), calls_done_});
   }
 
   void exchange_pieces() {
@@ -239,15 +254,19 @@ class Explorer {
 
 std::vector<Call> calls_of_all_forms(int members) {
   std::vector<Call> calls;
-  for (const Protocol way : {Protocol::kLine, Protocol::kSlot, Protocol::kPieces}) {
-    const int pieces = way == Protocol::kPieces ? 3 : 0;
+  for (const Way way : {Way::kLine, Way::kSlot, Way::kPieces}) {
+    const int pieces = way == Way::kPieces ? 3 : 0;
     calls.push_back({way, Form::kAll, 0, pieces});
     calls.push_back({way, Form::kFromRoot, 0, pieces});
     calls.push_back({way, Form::kToRoot, members - 1, pieces});
   }
-  calls.push_back({Protocol::kEarlyPieces, Form::kAll, 0, 3});
-  calls.push_back({Protocol::kPiecesOfSomeEarly, Form::kFromRoot, 0, 3});
-  calls.push_back({Protocol::kDirect, Form::kAll, 0, 0});
+  calls.push_back({Way::kEarlyPieces, Form::kAll, 0, 3});
+  calls.push_back({Way::kPiecesOfSomeEarly, Form::kFromRoot, 0, 3});
+  calls.push_back({Way::kDirect, Form::kAll, 0, 0});
+  if (members > 2) {
+    calls.push_back({Way::kSlotInShares, Form::kAll, 0, 0});
+    calls.push_back({Way::kSlotInShares, Form::kToRoot, 0, 0});
+  }
   return calls;
 }
 
@@ -269,17 +288,17 @@ TEST(Turns, OfThreeMembersHoldInEveryOrderOfTwoCalls) {
 
 TEST(Turns, HoldWhenTheCellsGoRoundSeveralTimes) {
   for (const Form form : {Form::kAll, Form::kFromRoot, Form::kToRoot}) {
-    EXPECT_EQ(Explorer(2, {}, {{Protocol::kPieces, form, 0, 11}}).find_fault(), "");
-    EXPECT_EQ(Explorer(3, {}, {{Protocol::kPieces, form, 0, 7}}).find_fault(), "");
-    const Call early{Protocol::kEarlyPieces, form, 0, 3};
+    EXPECT_EQ(Explorer(2, {}, {{Way::kPieces, form, 0, 11}}).find_fault(), "");
+    EXPECT_EQ(Explorer(3, {}, {{Way::kPieces, form, 0, 7}}).find_fault(), "");
+    const Call early{Way::kEarlyPieces, form, 0, 3};
     EXPECT_EQ(Explorer(2, {}, {early, early, early}).find_fault(), "");
     EXPECT_EQ(Explorer(3, {}, {early, early}).find_fault(), "");
   }
 }
 
 TEST(Turns, HoldWhenSlotsAndLinesAreUsedAgainAndAgain) {
-  const Call slot{Protocol::kSlot, Form::kFromRoot, 0, 0};
-  const Call line{Protocol::kLine, Form::kToRoot, 0, 0};
+  const Call slot{Way::kSlot, Form::kFromRoot, 0, 0};
+  const Call line{Way::kLine, Form::kToRoot, 0, 0};
   for (const int members : {2, 3}) {
     EXPECT_EQ(Explorer(members, {}, {slot, slot, slot, slot}).find_fault(), "");
     EXPECT_EQ(Explorer(members, {}, {line, line, line, line}).find_fault(), "");
@@ -287,9 +306,9 @@ TEST(Turns, HoldWhenSlotsAndLinesAreUsedAgainAndAgain) {
 }
 
 TEST(Turns, NeedTwoLinesAndFourCells) {
-  const Call line{Protocol::kLine, Form::kAll, 0, 0};
+  const Call line{Way::kLine, Form::kAll, 0, 0};
   EXPECT_NE(Explorer(2, {.lines = 1}, {line, line}).find_fault(), "");
-  EXPECT_NE(Explorer(3, {.cells = 3}, {{Protocol::kPieces, Form::kAll, 0, 6}}).find_fault(), "");
+  EXPECT_NE(Explorer(3, {.cells = 3}, {{Way::kPieces, Form::kAll, 0, 6}}).find_fault(), "");
 }
 
 }  // namespace

@@ -86,15 +86,23 @@ TEST(LineCounts, ChainsGrowWithTheLogarithmOfTheMembers) {
 }
 
 TEST(LineCounts, MembersReadAFewTimesWhatTheyContribute) {
-  for (const std::int64_t bytes : {512, 4096, 8192}) {
-    const auto read = [&](int most_members_without_tree) {
-      return counts_of({.spread = {.members = 64},
-                        .bytes = bytes,
-                        .most_members_without_tree = most_members_without_tree})
-          .most_read;
+  struct Read {
+    std::int64_t bytes;
+    double flat;
+    double at_most_by_levels;
+  };
+  // Without a tree each reads all the others' contributions, and from 4 KiB on two shares of each.
+  constexpr double kInShares = 2 * 63.0 / 64;
+  for (const Read& read :
+       {Read{512, 63, 9}, Read{2048, 63, 4}, Read{4096, kInShares, 4}, Read{8192, kInShares, 4}}) {
+    const auto read_per_byte = [&](int most_members_without_tree) {
+      const node::LineCounts counts = counts_of({.spread = {.members = 64},
+                                                 .bytes = read.bytes,
+                                                 .most_members_without_tree = most_members_without_tree});
+      return static_cast<double>(counts.most_read) / static_cast<double>(read.bytes);
     };
-    EXPECT_EQ(read(kFlat), 63U * static_cast<std::size_t>(bytes));
-    EXPECT_LE(read(1), bytes == 512 ? 9U * 512 : 4U * static_cast<std::size_t>(bytes)) << bytes;
+    EXPECT_EQ(read_per_byte(kFlat), read.flat) << read.bytes;
+    EXPECT_LE(read_per_byte(1), read.at_most_by_levels) << read.bytes;
   }
 }
 

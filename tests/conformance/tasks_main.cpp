@@ -27,7 +27,7 @@ int run_task() {
   }
 }
 
-void add(const std::vector<Family>& families, Replay& replay) {
+void add_all(const std::vector<Family>& families, Replay& replay) {
   for (const Family& family : families) replay.add(family);
 }
 
@@ -39,8 +39,8 @@ Tally replayed(Replay& replay, std::string_view layout) {
 }
 
 void add_faults(const LostServers& lost_servers, Replay& replay) {
-  add(lost_servers.families(), replay);
-  add(lost_worker_families(), replay);
+  add_all(lost_servers.families(), replay);
+  add_all(lost_worker_families(), replay);
   replay.add(restarted_coordinator_family());
 }
 
@@ -53,7 +53,7 @@ Tally replay_coordinated(const std::vector<Record>& records, const LostServers& 
   for (const auto& families : {result_families(cluster), argument_families(cluster),
                                context_families(cluster), queue_families(cluster), error_families(cluster),
                                per_worker_families(cluster), server_variable_families(cluster)}) {
-    add(families, replay);
+    add_all(families, replay);
   }
   return replayed(replay, layout);
 }
@@ -82,11 +82,11 @@ Tally replay_training(const std::vector<Record>& records, std::string_view layou
   Replay replay(records, nullptr);
   std::optional<TrainingTasks> tasks;
   if (workers == 0) {
-    add(training_constructor_families(), replay);
+    add_all(training_constructor_families(), replay);
   } else {
     tasks.emplace(workers, servers);
-    add(training_property_families(*tasks), replay);
-    add(training_step_families(*tasks), replay);
+    add_all(training_property_families(*tasks), replay);
+    add_all(training_step_families(*tasks), replay);
   }
   return replayed(replay, layout);
 }

@@ -17,64 +17,67 @@ using ::testing::IsEmpty;
 using ::testing::SizeIs;
 using ::testing::ThrowsMessage;
 
-PartSteps parts_of(const Strategy& strategy, const Dataset<Tensor>& dataset) {
+PartSteps parts_of_dataset(const Strategy& strategy, const Dataset<Tensor>& dataset) {
   return testing::parts_of(strategy.distribute_dataset(dataset));
 }
 
-PartSteps range_parts(int replicas, std::int64_t rows, std::int64_t batch, bool drop_remainder = false) {
-  return parts_of(MirroredStrategy(cpu_devices(replicas)), range_dataset(rows).batch(batch, drop_remainder));
+PartSteps parts_of_range(int replicas, std::int64_t rows, std::int64_t batch, bool drop_remainder = false) {
+  return parts_of_dataset(MirroredStrategy(cpu_devices(replicas)),
+                          range_dataset(rows).batch(batch, drop_remainder));
 }
 
 TEST(Distribute, GivesASingleReplicaTheBatches) {
-  EXPECT_EQ(range_parts(1, 5, 2), (PartSteps{{{0, 1}}, {{2, 3}}, {{4}}}));
+  EXPECT_EQ(parts_of_range(1, 5, 2), (PartSteps{{{0, 1}}, {{2, 3}}, {{4}}}));
 }
 
 TEST(Distribute, SplitsBatchesBetweenTwoReplicas) {
-  EXPECT_EQ(range_parts(2, 10, 4), (PartSteps{{{0, 1}, {2, 3}}, {{4, 5}, {6, 7}}, {{8}, {9}}}));
-  EXPECT_EQ(range_parts(2, 7, 4), (PartSteps{{{0, 1}, {2, 3}}, {{4, 5}, {6}}}));
-  EXPECT_EQ(range_parts(2, 10, 3, true), (PartSteps{{{0, 1}, {2}}, {{3, 4}, {5}}, {{6, 7}, {8}}}));
-  EXPECT_EQ(range_parts(2, 13, 5), (PartSteps{{{0, 1, 2}, {3, 4}}, {{5, 6, 7}, {8, 9}}, {{10, 11}, {12}}}));
-  EXPECT_EQ(range_parts(2, 8, 8), (PartSteps{{{0, 1, 2, 3}, {4, 5, 6, 7}}}));
+  EXPECT_EQ(parts_of_range(2, 10, 4), (PartSteps{{{0, 1}, {2, 3}}, {{4, 5}, {6, 7}}, {{8}, {9}}}));
+  EXPECT_EQ(parts_of_range(2, 7, 4), (PartSteps{{{0, 1}, {2, 3}}, {{4, 5}, {6}}}));
+  EXPECT_EQ(parts_of_range(2, 10, 3, true), (PartSteps{{{0, 1}, {2}}, {{3, 4}, {5}}, {{6, 7}, {8}}}));
+  EXPECT_EQ(parts_of_range(2, 13, 5),
+            (PartSteps{{{0, 1, 2}, {3, 4}}, {{5, 6, 7}, {8, 9}}, {{10, 11}, {12}}}));
+  EXPECT_EQ(parts_of_range(2, 8, 8), (PartSteps{{{0, 1, 2, 3}, {4, 5, 6, 7}}}));
 }
 
 TEST(Distribute, SplitsBatchesAmongThreeReplicas) {
-  EXPECT_EQ(range_parts(3, 8, 4), (PartSteps{{{0, 1}, {2}, {3}}, {{4, 5}, {6}, {7}}})) << "nobody idle";
-  EXPECT_EQ(range_parts(3, 7, 4), (PartSteps{{{0, 1}, {2}, {3}}, {{4}, {5}, {6}}}));
-  EXPECT_EQ(range_parts(3, 8, 8), (PartSteps{{{0, 1, 2}, {3, 4, 5}, {6, 7}}}));
-  EXPECT_EQ(range_parts(3, 12, 6, true), (PartSteps{{{0, 1}, {2, 3}, {4, 5}}, {{6, 7}, {8, 9}, {10, 11}}}));
-  EXPECT_EQ(range_parts(3, 13, 5),
+  EXPECT_EQ(parts_of_range(3, 8, 4), (PartSteps{{{0, 1}, {2}, {3}}, {{4, 5}, {6}, {7}}})) << "nobody idle";
+  EXPECT_EQ(parts_of_range(3, 7, 4), (PartSteps{{{0, 1}, {2}, {3}}, {{4}, {5}, {6}}}));
+  EXPECT_EQ(parts_of_range(3, 8, 8), (PartSteps{{{0, 1, 2}, {3, 4, 5}, {6, 7}}}));
+  EXPECT_EQ(parts_of_range(3, 12, 6, true),
+            (PartSteps{{{0, 1}, {2, 3}, {4, 5}}, {{6, 7}, {8, 9}, {10, 11}}}));
+  EXPECT_EQ(parts_of_range(3, 13, 5),
             (PartSteps{{{0, 1}, {2, 3}, {4}}, {{5, 6}, {7, 8}, {9}}, {{10}, {11}, {12}}}));
 }
 
 TEST(Distribute, SplitsBatchesAmongFourReplicas) {
-  EXPECT_EQ(range_parts(4, 12, 6), (PartSteps{{{0, 1}, {2, 3}, {4}, {5}}, {{6, 7}, {8, 9}, {10}, {11}}}));
+  EXPECT_EQ(parts_of_range(4, 12, 6), (PartSteps{{{0, 1}, {2, 3}, {4}, {5}}, {{6, 7}, {8, 9}, {10}, {11}}}));
 }
 
 TEST(Distribute, GivesReplicasEmptyPartsWhenRowsAreFew) {
-  EXPECT_EQ(range_parts(2, 9, 2), (PartSteps{{{0}, {1}}, {{2}, {3}}, {{4}, {5}}, {{6}, {7}}, {{8}, {}}}));
-  EXPECT_EQ(range_parts(3, 3, 1), (PartSteps{{{0}, {}, {}}, {{1}, {}, {}}, {{2}, {}, {}}}));
-  EXPECT_EQ(range_parts(4, 1, 4), (PartSteps{{{0}, {}, {}, {}}}));
+  EXPECT_EQ(parts_of_range(2, 9, 2), (PartSteps{{{0}, {1}}, {{2}, {3}}, {{4}, {5}}, {{6}, {7}}, {{8}, {}}}));
+  EXPECT_EQ(parts_of_range(3, 3, 1), (PartSteps{{{0}, {}, {}}, {{1}, {}, {}}, {{2}, {}, {}}}));
+  EXPECT_EQ(parts_of_range(4, 1, 4), (PartSteps{{{0}, {}, {}, {}}}));
 }
 
 TEST(Distribute, DropsOrKeepsTheLastBatchLikeTheDataset) {
   for (const int replicas : {1, 2, 3, 4}) {
-    EXPECT_THAT(range_parts(replicas, 10, 4, true), SizeIs(2));
-    EXPECT_THAT(range_parts(replicas, 10, 4, false), SizeIs(3));
-    EXPECT_THAT(range_parts(replicas, 1, 4, true), IsEmpty());
-    EXPECT_THAT(range_parts(replicas, 0, 4, true), IsEmpty());
-    EXPECT_THAT(range_parts(replicas, 0, 4, false), IsEmpty());
+    EXPECT_THAT(parts_of_range(replicas, 10, 4, true), SizeIs(2));
+    EXPECT_THAT(parts_of_range(replicas, 10, 4, false), SizeIs(3));
+    EXPECT_THAT(parts_of_range(replicas, 1, 4, true), IsEmpty());
+    EXPECT_THAT(parts_of_range(replicas, 0, 4, true), IsEmpty());
+    EXPECT_THAT(parts_of_range(replicas, 0, 4, false), IsEmpty());
   }
 }
 
 TEST(Distribute, FollowsWhatStandsBeforeAndAfterTheBatch) {
   const MirroredStrategy strategy(cpu_devices(3));
-  EXPECT_EQ(parts_of(strategy, range_dataset(5).batch(4).repeat(2)),
+  EXPECT_EQ(parts_of_dataset(strategy, range_dataset(5).batch(4).repeat(2)),
             (PartSteps{{{0, 1}, {2}, {3}}, {{4}, {}, {}}, {{0, 1}, {2}, {3}}, {{4}, {}, {}}}));
-  EXPECT_EQ(parts_of(strategy, range_dataset(5).repeat(2).batch(4)),
+  EXPECT_EQ(parts_of_dataset(strategy, range_dataset(5).repeat(2).batch(4)),
             (PartSteps{{{0, 1}, {2}, {3}}, {{4, 0}, {1}, {2}}, {{3}, {4}, {}}}));
   const auto shuffled = [] { return range_dataset(9).shuffle({.seed = 4}).batch(4); };
   Rows dealt;
-  for (const Steps& step : parts_of(strategy, shuffled())) {
+  for (const Steps& step : parts_of_dataset(strategy, shuffled())) {
     for (const Rows& part : step) dealt.insert(dealt.end(), part.begin(), part.end());
   }
   EXPECT_EQ(dealt, pass_of(shuffled())) << "the parts of a step are its batch, in order";
@@ -83,7 +86,7 @@ TEST(Distribute, FollowsWhatStandsBeforeAndAfterTheBatch) {
 TEST(Distribute, SplitsADatasetThatOffersBatchesOfItsOwn) {
   // Rows that are vectors are batches, even without batch().
   const auto vectors = Dataset<Tensor>::from_tensor_slices(range(12).reshape({3, 4}));
-  EXPECT_EQ(parts_of(MirroredStrategy(cpu_devices(2)), vectors),
+  EXPECT_EQ(parts_of_dataset(MirroredStrategy(cpu_devices(2)), vectors),
             (PartSteps{{{0, 1}, {2, 3}}, {{4, 5}, {6, 7}}, {{8, 9}, {10, 11}}}));
 }
 
@@ -145,9 +148,9 @@ TEST(Distribute, FeedsTheReplicas) {
 
 TEST(Distribute, NeedsElementsWithABatchAxisToSplitThem) {
   const MirroredStrategy strategy(cpu_devices(3));
-  EXPECT_THAT([&] { return parts_of(strategy, range_dataset(5)); },
+  EXPECT_THAT([&] { return parts_of_dataset(strategy, range_dataset(5)); },
               ThrowsMessage<InvalidArgument>(AllOf(HasSubstr("no batch axis"), HasSubstr("add batch()"))));
-  EXPECT_EQ(parts_of(MirroredStrategy(cpu_devices(1)), range_dataset(2)), (PartSteps{{{0}}, {{1}}}))
+  EXPECT_EQ(parts_of_dataset(MirroredStrategy(cpu_devices(1)), range_dataset(2)), (PartSteps{{{0}}, {{1}}}))
       << "a single replica gets the elements as they are";
 }
 

@@ -12,7 +12,7 @@ namespace {
 
 using ::testing::ElementsAre;
 
-constexpr DType kFloat = DType::kFloat32;
+constexpr DType kValues = DType::kFloat32;
 
 TEST(ShardPlacer, GivesTheServersInTurn) {
   ShardPlacer placer({}, 3);
@@ -21,20 +21,20 @@ TEST(ShardPlacer, GivesTheServersInTurn) {
 
 TEST(ShardPlacer, CutsAsThePartitionerSays) {
   const ShardPlacer placer(FixedShardsPartitioner(2), 3);
-  const auto cut = placer.cut({5, 2}, kFloat);
+  const auto cut = placer.cut({5, 2}, kValues);
   ASSERT_TRUE(cut);
   EXPECT_THAT(cut->extents(), ElementsAre(3, 2));
-  EXPECT_FALSE(placer.cut({}, kFloat));
-  EXPECT_FALSE(placer.cut({1, 2}, kFloat)) << "one shard is a variable like others";
-  EXPECT_FALSE(ShardPlacer({}, 3).cut({5, 2}, kFloat)) << "nothing is cut without a partitioner";
+  EXPECT_FALSE(placer.cut({}, kValues));
+  EXPECT_FALSE(placer.cut({1, 2}, kValues)) << "one shard is a variable like others";
+  EXPECT_FALSE(ShardPlacer({}, 3).cut({5, 2}, kValues)) << "nothing is cut without a partitioner";
 }
 
 TEST(ShardPlacer, PassesOnThePartitionersErrors) {
   const ShardPlacer throwing([](const Shape&, DType) -> std::vector<int> { throw std::runtime_error("no"); },
                              2);
-  EXPECT_THROW((void)throwing.cut({4}, kFloat), std::runtime_error);
+  EXPECT_THROW((void)throwing.cut({4}, kValues), std::runtime_error);
   const ShardPlacer wrong([](const Shape&, DType) { return std::vector{0, 1}; }, 2);
-  EXPECT_THROW((void)wrong.cut({4, 1}, kFloat), InvalidArgument);
+  EXPECT_THROW((void)wrong.cut({4, 1}, kValues), InvalidArgument);
 }
 
 TEST(ShardPlacer, NeedsAServer) { EXPECT_THROW(ShardPlacer({}, 0), InvalidArgument); }

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 
 #include "collective/network/cost_model.h"
+#include "no_errors.h"
 #include "simulation/simulated_cluster.h"
 
 namespace cohort::simulation {
@@ -29,10 +30,6 @@ class Tensors {
  private:
   std::vector<Tensor> tensors_;
 };
-
-void expect_no_errors(const SimulatedRun& run) {
-  for (const std::optional<Error>& error : run.errors) EXPECT_FALSE(error) << error->what();
-}
 
 struct Layout {
   int nodes;

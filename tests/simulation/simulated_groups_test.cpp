@@ -6,6 +6,7 @@
 
 #include <gmock/gmock.h>
 
+#include "no_errors.h"
 #include "simulation/simulated_cluster.h"
 
 namespace cohort::simulation {
@@ -26,10 +27,6 @@ struct Grid {
   [[nodiscard]] int row_of(int rank) const { return node_of(rank) / columns; }
   [[nodiscard]] int column_of(int rank) const { return node_of(rank) % columns; }
 };
-
-void expect_no_errors(const SimulatedRun& run) {
-  for (const std::optional<Error>& error : run.errors) EXPECT_FALSE(error) << error->what();
-}
 
 /// The sum of what all members have for which `is_in_group` holds.
 template <class IsInGroup>

@@ -24,7 +24,7 @@ struct Arena::Header {
 
 namespace {
 
-[[noreturn]] void give_up(const char* what) {
+[[noreturn]] void give_up_for_errno(const char* what) {
   std::perror(what);
   std::abort();
 }
@@ -38,9 +38,9 @@ Arena::Arena(std::string name, int rank, int size, const Introduction& own)
       bytes_(sizeof(Header) + static_cast<std::size_t>(size * size) * sizeof(Channel)) {
   const int file = ::shm_open(name_.c_str(), O_CREAT | O_RDWR, 0600);
   if (file < 0 || ::ftruncate(file, static_cast<off_t>(bytes_)) != 0)
-    give_up("shared memory of the stand-in");
+    give_up_for_errno("shared memory of the stand-in");
   void* const memory = ::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-  if (memory == MAP_FAILED) give_up("shared memory of the stand-in");
+  if (memory == MAP_FAILED) give_up_for_errno("shared memory of the stand-in");
   ::close(file);
   header_ = static_cast<Header*>(memory);  // new memory is zero, as all of it begins
   header_->introductions[static_cast<std::size_t>(rank)] = own;

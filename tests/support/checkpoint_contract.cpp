@@ -15,6 +15,7 @@
 #include <cohort/train/metrics/means.h>
 
 #include "checkpoint/format/folder.h"
+#include "contract_strategy.h"
 #include "thrown.h"
 
 namespace cohort::testing {
@@ -22,10 +23,6 @@ namespace {
 
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-
-MultiWorkerMirroredStrategy strategy_of(Bootstrap& worker, int devices) {
-  return MultiWorkerMirroredStrategy(worker, {.timeout_seconds = 60}, cpu_devices(devices));
-}
 
 Tensor counting(std::int64_t rows) {
   std::vector<float> values(static_cast<std::size_t>(rows) * 3);

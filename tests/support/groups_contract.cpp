@@ -74,25 +74,27 @@ std::unique_ptr<Communicator> split(Communicator& communicator, const Division& 
   return communicator.split(division.colors[rank], division.keys[rank]);
 }
 
-Tensor filled(std::int64_t elements, int value) {
+Tensor filled_with(std::int64_t elements, int value) {
   return Tensor::full({elements}, DType::kFloat32, static_cast<double>(value));
 }
 
 void expect_sum_of(Communicator& group, const std::vector<int>& ranks, int own, std::int64_t elements) {
-  const Tensor tensor = filled(elements, own + 1);
+  const Tensor tensor = filled_with(elements, own + 1);
   group.all_reduce(tensor, ReduceOp::kSum);
   const int sum = std::accumulate(ranks.begin(), ranks.end(), static_cast<int>(ranks.size()));
-  EXPECT_TRUE(bitwise_equal(tensor, filled(elements, sum))) << elements << " elements";
+  EXPECT_TRUE(bitwise_equal(tensor, filled_with(elements, sum))) << elements << " elements";
 }
 
 void expect_order_of(Communicator& group, const std::vector<int>& ranks, int own) {
-  const Tensor all = filled(group.size(), -1);
-  group.all_gather(filled(1, own), all);
+  const Tensor all = filled_with(group.size(), -1);
+  group.all_gather(filled_with(1, own), all);
   const std::vector<float> wanted(ranks.begin(), ranks.end());
   EXPECT_THAT(all.span<float>(), ::testing::ElementsAreArray(wanted));
 }
 
-bool is_last(const Communicator& communicator) { return communicator.rank() == communicator.size() - 1; }
+bool is_last_of_group(const Communicator& communicator) {
+  return communicator.rank() == communicator.size() - 1;
+}
 
 }  // namespace
 
@@ -167,7 +169,7 @@ void check_groups(Communicator& communicator, std::mt19937 choice) {
     for (const std::int64_t elements : {3, 3'000, 300'000}) {
       shuffle();
       for (const std::size_t index : order) {
-        const Tensor tensor = filled(elements, own + 1);
+        const Tensor tensor = filled_with(elements, own + 1);
         const int sum =
             std::accumulate(ranks[index].begin(), ranks[index].end(), static_cast<int>(ranks[index].size()));
         started.push_back(
@@ -215,7 +217,7 @@ void check_split_without_agreement(Communicator& communicator) {
 }
 
 void check_split_without_the_last(Communicator& communicator) {
-  if (communicator.size() == 1 || is_last(communicator)) return;
+  if (communicator.size() == 1 || is_last_of_group(communicator)) return;
   const std::string text = message_of(ErrorCode::kDeadlineExceeded,
                                       [&] { static_cast<void>(communicator.split(communicator.rank())); });
   EXPECT_THAT(text, names_missing(communicator.size() - 1));
@@ -231,10 +233,10 @@ void check_errors_stay_in_their_group(Communicator& communicator) {
       communicator.split(communicator.rank() > 0 ? 1 : 0, -communicator.rank());
   if (communicator.rank() > 0) {
     const std::string text = message_of(ErrorCode::kDeadlineExceeded, [&] {
-      if (is_last(communicator)) throw DeadlineExceeded("the one who stays away");
+      if (is_last_of_group(communicator)) throw DeadlineExceeded("the one who stays away");
       group->barrier({.timeout_seconds = 0.2});
     });
-    if (!is_last(communicator)) {
+    if (!is_last_of_group(communicator)) {
       EXPECT_THAT(text, HasSubstr("missing: " + describe(0, communicator.members().back())));
       EXPECT_EQ(message_of(ErrorCode::kDeadlineExceeded, [&] { group->barrier(); }), text);
     }
@@ -250,20 +252,20 @@ void check_leaving_a_group(Communicator& communicator) {
   try {
     const std::unique_ptr<Communicator> group = communicator.split(in_pair ? 1 : 0);
     for (int i = 0; i < 3; ++i) group->barrier();
-    if (is_last(communicator)) throw std::runtime_error("something else went wrong");
+    if (is_last_of_group(communicator)) throw std::runtime_error("something else went wrong");
     if (in_pair) {
-      group->all_reduce_async(filled(200'000, 1), ReduceOp::kSum).wait();
+      group->all_reduce_async(filled_with(200'000, 1), ReduceOp::kSum).wait();
       ADD_FAILURE() << "no error";
     } else {
       for (int i = 0; i < 100; ++i) group->barrier();
     }
   } catch (const Aborted& error) {
-    EXPECT_TRUE(in_pair && !is_last(communicator)) << error.what();
+    EXPECT_TRUE(in_pair && !is_last_of_group(communicator)) << error.what();
     EXPECT_THAT(error.what(), HasSubstr("left the communicator"));
     EXPECT_EQ(error.origin().member, 1) << error.what();
     EXPECT_THAT(error.what(), HasSubstr(describe(1, communicator.members().back())));
   } catch (const std::runtime_error& error) {
-    EXPECT_TRUE(is_last(communicator)) << error.what();
+    EXPECT_TRUE(is_last_of_group(communicator)) << error.what();
   }
   communicator.barrier();
 }
@@ -274,11 +276,11 @@ void check_messages_stay_in_their_group(Communicator& communicator, std::int64_t
   for (int sent = 1; sent <= kGroups; ++sent) {
     const std::unique_ptr<Communicator> group = communicator.split(0);
     const bool forgets = sent == 1;
-    if (group->rank() == 0) group->send(filled(elements, sent), group->size() - 1);
-    if (is_last(*group) && !forgets) {
-      const Tensor received = filled(elements, 0);
+    if (group->rank() == 0) group->send(filled_with(elements, sent), group->size() - 1);
+    if (is_last_of_group(*group) && !forgets) {
+      const Tensor received = filled_with(elements, 0);
       group->receive(received, 0);
-      EXPECT_TRUE(bitwise_equal(received, filled(elements, sent)));
+      EXPECT_TRUE(bitwise_equal(received, filled_with(elements, sent)));
     }
     group->barrier();
   }

@@ -11,6 +11,7 @@
 #include <cohort/strategy/multi_worker_mirrored_strategy.h>
 
 #include "../input/batches.h"
+#include "contract_strategy.h"
 
 namespace cohort::testing {
 namespace {
@@ -19,10 +20,6 @@ using ::testing::AllOf;
 using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
-
-Strategy strategy_of(Bootstrap& worker, int devices) {
-  return MultiWorkerMirroredStrategy(worker, {.timeout_seconds = 60}, cpu_devices(devices));
-}
 
 Rows one_to(std::int64_t rows) { return elements_of(range(rows)); }
 

@@ -8,12 +8,10 @@
 #include <cohort/train/metrics/means.h>
 #include <cohort/train/metrics/metric_set.h>
 
+#include "contract_strategy.h"
+
 namespace cohort::testing {
 namespace {
-
-MultiWorkerMirroredStrategy strategy_of(Bootstrap& worker, int devices) {
-  return MultiWorkerMirroredStrategy(worker, {.timeout_seconds = 60}, cpu_devices(devices));
-}
 
 /// Replica r has r values, all of them r; replica 0 has none.
 Tensor values_of(int replica) { return Tensor::full({replica}, DType::kFloat32, replica); }

@@ -16,16 +16,13 @@
 #include <cohort/trainer/trainer.h>
 
 #include "../trainer/linear_model.h"
+#include "contract_strategy.h"
 
 namespace cohort::testing {
 namespace {
 
 using Batch = LinearModel::Batch;
 using ::testing::HasSubstr;
-
-MultiWorkerMirroredStrategy strategy_of(Bootstrap& worker, int devices) {
-  return MultiWorkerMirroredStrategy(worker, {.timeout_seconds = 60}, cpu_devices(devices));
-}
 
 /// What the last worker throws.
 struct Boom : std::runtime_error {

@@ -5,6 +5,8 @@
 #include <cohort/strategy/multi_worker_mirrored_strategy.h>
 #include <cohort/value/variable.h>
 
+#include "contract_strategy.h"
+
 namespace cohort::testing {
 namespace {
 
@@ -13,10 +15,6 @@ using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::ElementsAreArray;
 using ::testing::SizeIs;
-
-MultiWorkerMirroredStrategy strategy_of(Bootstrap& worker, int devices) {
-  return MultiWorkerMirroredStrategy(worker, {.timeout_seconds = 60}, cpu_devices(devices));
-}
 
 Variable variable_in(const Strategy& strategy, const VariableOptions& options) {
   const auto scope = strategy.scope();

@@ -18,6 +18,7 @@
 #include <cohort/train/optimizers/momentum.h>
 #include <cohort/train/optimizers/sgd.h>
 
+#include "contract_strategy.h"
 #include "thrown.h"
 
 namespace cohort::testing {
@@ -31,10 +32,6 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::SizeIs;
 
-MultiWorkerMirroredStrategy strategy_of(Bootstrap& worker, int devices) {
-  return MultiWorkerMirroredStrategy(worker, {.timeout_seconds = 60}, cpu_devices(devices));
-}
-
 /// [id + 1, 10] of each replica.
 PerReplica<Tensor> counted(const Strategy& strategy) {
   return strategy.run([](ReplicaContext& replica) {
@@ -46,11 +43,11 @@ PerReplica<Tensor> counted(const Strategy& strategy) {
 Tensor rows_of(int id) { return Tensor::full({id, 2}, DType::kInt32, id); }
 
 /// 1 + 2 + ... + n.
-double sum_to(int n) { return n * (n + 1) / 2.0; }
+double sum_from_one_to(int n) { return n * (n + 1) / 2.0; }
 
 /// Expects `rows` to be those of all replicas, in their order.
 void expect_rows_of_all(const Tensor& rows, int replicas) {
-  ASSERT_EQ(rows.shape(), (Shape{static_cast<std::int64_t>(sum_to(replicas - 1)), 2}));
+  ASSERT_EQ(rows.shape(), (Shape{static_cast<std::int64_t>(sum_from_one_to(replicas - 1)), 2}));
   int row = 0;
   for (int id = 0; id < replicas; ++id) {
     for (int i = 0; i < id; ++i) EXPECT_THAT(rows.row(row++).span<std::int32_t>(), Each(id));
@@ -96,12 +93,13 @@ void check_reduce(Bootstrap& worker, int devices) {
   const auto strategy = strategy_of(worker, devices);
   const int replicas = strategy.num_replicas_in_sync();
   const auto values = counted(strategy);
-  EXPECT_THAT(strategy.reduce("sum", values).span<double>(), ElementsAre(sum_to(replicas), 10 * replicas));
+  EXPECT_THAT(strategy.reduce("sum", values).span<double>(),
+              ElementsAre(sum_from_one_to(replicas), 10 * replicas));
   EXPECT_THAT(strategy.reduce("mean", values).span<double>(), ElementsAre((replicas + 1) / 2.0, 10));
   EXPECT_EQ(strategy.reduce("mean", 5.0), 5) << "a plain value";
   EXPECT_EQ(strategy.reduce("mean", Mirrored(std::vector<double>(static_cast<std::size_t>(devices), 5))), 5);
   if (worker.size() == 1) return;
-  EXPECT_EQ(strategy.reduce("sum", worker.rank() + 1.0), sum_to(worker.size())) << "one per worker";
+  EXPECT_EQ(strategy.reduce("sum", worker.rank() + 1.0), sum_from_one_to(worker.size())) << "one per worker";
   EXPECT_EQ(strategy.reduce("mean", worker.rank() + 1.0), (worker.size() + 1) / 2.0);
 }
 
@@ -116,7 +114,7 @@ void check_reduce_along_an_axis(Bootstrap& worker, int devices) {
   for (int id = 0; id < replicas; ++id) sum += id * id;
   EXPECT_EQ(strategy.reduce("sum", parts, 0).item<std::int32_t>(), sum);
   if (replicas > 1) {
-    EXPECT_DOUBLE_EQ(strategy.reduce("mean", parts, 0).item<double>(), sum / sum_to(replicas - 1));
+    EXPECT_DOUBLE_EQ(strategy.reduce("mean", parts, 0).item<double>(), sum / sum_from_one_to(replicas - 1));
   }
 }
 
@@ -129,7 +127,7 @@ void check_batch_reduce_to(Bootstrap& worker, int devices) {
   for (const auto& total : strategy.extended().batch_reduce_to("sum", pairs, {.bytes_per_pack = 40})) {
     ASSERT_EQ(total.size(), static_cast<std::size_t>(devices));
     for (const Tensor& component : total.components())
-      EXPECT_THAT(component.span<double>(), ElementsAre(sum_to(replicas), 10 * replicas));
+      EXPECT_THAT(component.span<double>(), ElementsAre(sum_from_one_to(replicas), 10 * replicas));
   }
 }
 
@@ -175,13 +173,13 @@ void check_collectives_in_replicas(Bootstrap& worker, int devices) {
     const int id = replica.replica_id_in_sync_group();
     const auto [number, tensor] =
         replica.all_reduce("sum", std::tuple(id + 1, Tensor::from({1.0, id + 1.0})));
-    EXPECT_EQ(number, sum_to(replicas));
-    EXPECT_THAT(tensor.span<double>(), ElementsAre(replicas, sum_to(replicas)));
+    EXPECT_EQ(number, sum_from_one_to(replicas));
+    EXPECT_THAT(tensor.span<double>(), ElementsAre(replicas, sum_from_one_to(replicas)));
     EXPECT_EQ(replica.all_reduce("mean", id + 1.0), (replicas + 1) / 2.0);
     expect_rows_of_all(replica.all_gather(rows_of(id), 0), replicas);
     const Tensor large = Tensor::full({100'001}, DType::kFloat32, id + 1);
     replica.all_reduce_in_place("sum", {&large, 1});
-    EXPECT_THAT(large.span<float>(), Each(sum_to(replicas)));
+    EXPECT_THAT(large.span<float>(), Each(sum_from_one_to(replicas)));
   });
 }
 
@@ -197,8 +195,8 @@ void check_merge_call(Bootstrap& worker, int devices) {
           return merging.reduce("sum", doubled);
         },
         own);
-    EXPECT_EQ(total, 2 * sum_to(replicas));
-    EXPECT_EQ(replica.all_reduce("sum", own), sum_to(replicas)) << "the replicas go on";
+    EXPECT_EQ(total, 2 * sum_from_one_to(replicas));
+    EXPECT_EQ(replica.all_reduce("sum", own), sum_from_one_to(replicas)) << "the replicas go on";
   });
 }
 
@@ -218,7 +216,8 @@ void check_optimizers(Bootstrap& worker, int devices) {
       });
     }
     if (optimizer == &sgd) {
-      EXPECT_THAT(weights.read().span<double>(), ElementsAre(1 - 1.5 * sum_to(replicas), 2 - 1.5 * replicas));
+      EXPECT_THAT(weights.read().span<double>(),
+                  ElementsAre(1 - 1.5 * sum_from_one_to(replicas), 2 - 1.5 * replicas));
     }
     // Equal on all replicas, to the bit.
     for (const Tensor& component : weights.components())

@@ -117,7 +117,7 @@ struct PriorityBlock {
 
   alignas(kFlagSpacing) std::atomic<std::uint64_t> pieces{
       0};  ///< pieces that lie in the cells, since the beginning
-  alignas(kFlagSpacing) std::atomic<std::uint64_t> calls_done{0};  ///< direct and registered ones
+  alignas(kFlagSpacing) std::atomic<std::uint64_t> calls_done{0};  ///< direct and registered ones, and shares
 
   /// Rung whenever one of the flags above has been raised.
   alignas(kFlagSpacing) Bell bell;

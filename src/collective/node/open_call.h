@@ -16,7 +16,7 @@ namespace cohort::node {
 enum class Awaited {
   kAnnouncements,  ///< of the call
   kPieces,         ///< in the cells
-  kDone,           ///< of direct and registered collectives
+  kDone,           ///< of direct and registered collectives, and of shares
 };
 
 /// What a member's announcement brings to the others beside its word.

@@ -9,7 +9,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 constexpr auto kOnRead = VariableSynchronization::kOnRead;
-constexpr auto kOnlyFirst = VariableAggregation::kOnlyFirstReplica;
+constexpr auto kFirstReplicas = VariableAggregation::kOnlyFirstReplica;
 
 class SyncOnReadCase : public Replicas {
  protected:
@@ -49,8 +49,8 @@ TEST_P(SyncOnReadCase, Case034_OfAMeanIsAssignedTheValueEverywhere) {
 
 TEST_P(SyncOnReadCase, Case035_BesideAnOnWriteVariableOfTheFirstReplica) {
   const Variable on_read =
-      made({.initial_value = Tensor::scalar(2.0), .synchronization = kOnRead, .aggregation = kOnlyFirst});
-  const Variable on_write = made({.initial_value = Tensor::scalar(3.0), .aggregation = kOnlyFirst});
+      made({.initial_value = Tensor::scalar(2.0), .synchronization = kOnRead, .aggregation = kFirstReplicas});
+  const Variable on_write = made({.initial_value = Tensor::scalar(3.0), .aggregation = kFirstReplicas});
   strategy_.run([&](ReplicaContext& replica) {
     const int factor = replica.replica_id_in_sync_group() + 1;
     on_read.assign_add(5.0 * factor);

@@ -10,7 +10,7 @@
 namespace cohort::model {
 namespace {
 
-struct Form {
+struct TypeForm {
   const char* name;
   int bits;
   int digits;  ///< of the significand; 0: an integer
@@ -18,31 +18,31 @@ struct Form {
   bool is_signed;
 };
 
-const Form& form(Type type) {
-  static constexpr std::array<Form, kTypes> kForms{{{"int8", 8, 0, 0, true},
-                                                    {"int16", 16, 0, 0, true},
-                                                    {"int32", 32, 0, 0, true},
-                                                    {"int64", 64, 0, 0, true},
-                                                    {"uint8", 8, 0, 0, false},
-                                                    {"uint16", 16, 0, 0, false},
-                                                    {"uint32", 32, 0, 0, false},
-                                                    {"uint64", 64, 0, 0, false},
-                                                    {"float16", 16, 11, -14, true},
-                                                    {"bfloat16", 16, 8, -126, true},
-                                                    {"float32", 32, 24, -126, true},
-                                                    {"float64", 64, 53, -1022, true},
-                                                    {"bool", 1, 0, 0, false}}};
+const TypeForm& form(Type type) {
+  static constexpr std::array<TypeForm, kTypes> kForms{{{"int8", 8, 0, 0, true},
+                                                        {"int16", 16, 0, 0, true},
+                                                        {"int32", 32, 0, 0, true},
+                                                        {"int64", 64, 0, 0, true},
+                                                        {"uint8", 8, 0, 0, false},
+                                                        {"uint16", 16, 0, 0, false},
+                                                        {"uint32", 32, 0, 0, false},
+                                                        {"uint64", 64, 0, 0, false},
+                                                        {"float16", 16, 11, -14, true},
+                                                        {"bfloat16", 16, 8, -126, true},
+                                                        {"float32", 32, 24, -126, true},
+                                                        {"float64", 64, 53, -1022, true},
+                                                        {"bool", 1, 0, 0, false}}};
   return kForms.at(static_cast<std::size_t>(type));
 }
 
-Number wrapped(const Form& form, Number number) {
+Number wrapped(const TypeForm& form, Number number) {
   const Number size = std::ldexp(Number{1}, form.bits);
   Number rest = std::fmod(number, size);
   if (rest < 0) rest += size;
   return form.is_signed && rest >= size / 2 ? rest - size : rest;
 }
 
-Number rounded(const Form& form, Number number) {
+Number rounded(const TypeForm& form, Number number) {
   if (number == 0 || !std::isfinite(number)) return number;
   const int exponent = std::max(std::ilogb(number), form.least);
   const Number unit = std::ldexp(Number{1}, exponent - form.digits + 1);

@@ -42,9 +42,9 @@ std::unique_ptr<Optimizer> optimizer_of(const Record& record) {
   return std::make_unique<Momentum>(MomentumOptions{.learning_rate = 0.1, .momentum = 0.9});
 }
 
-class Model {
+class FittedModel {
  public:
-  Model(Strategy strategy, const Record& record)
+  FittedModel(Strategy strategy, const Record& record)
       : strategy_(std::move(strategy)),
         scope_(strategy_.scope()),
         variables_{Variable({.name = "kernel", .initial_value = tensor({0.5, -0.25}, {2, 1})}),
@@ -103,13 +103,13 @@ class Model {
 };
 
 std::string save(const CheckpointFolder& folder, const std::string& strategy, const Record& record) {
-  Model model(strategy_named(strategy), record);
+  FittedModel model(strategy_named(strategy), record);
   model.fit();
   return model.checkpoint().save(folder.path(), 1);
 }
 
 /// As the original calls them. They are those of a new model, which the checkpoint was restored into.
-Json slots_of(const Model& model) {
+Json slots_of(const FittedModel& model) {
   const bool is_adam = model.optimizer().slot_names().size() == 2;
   const std::string prefix = is_adam ? "sequential_1_dense_1" : "sequential_dense";
   Json slots{{"iteration", model.optimizer().iterations()}};
@@ -122,20 +122,20 @@ Json slots_of(const Model& model) {
   return slots;
 }
 
-Json saved(const Record& record) {
+Json saved_fit(const Record& record) {
   const CheckpointFolder folder;
   const std::string path = save(folder, strategy_of(record), record);
-  Model model(strategy_named(strategy_of(record)), record);
+  FittedModel model(strategy_named(strategy_of(record)), record);
   model.checkpoint().restore(path).assert_consumed();
   return {{"weights", model.weights()},
           {"iterations", model.optimizer().iterations()},
           {"slots", slots_of(model)}};
 }
 
-Json restored(const Record& record) {
+Json restored_fit(const Record& record) {
   const CheckpointFolder folder;
   const std::string path = save(folder, record.arguments.at("source").get<std::string>(), record);
-  Model model(strategy_named(strategy_of(record)), record);
+  FittedModel model(strategy_named(strategy_of(record)), record);
   model.checkpoint().restore(path).assert_consumed();
   Json outcome{{"weights_restored", model.weights()}, {"iterations", model.optimizer().iterations()}};
   outcome["then_fit"]["loss"] = Json::array({model.fit()});
@@ -164,9 +164,9 @@ Json as_under_one_device(const Record& record) {
 }  // namespace
 
 std::vector<Family> checkpoint_model_families() {
-  return {{{"w2/checkpoint/*/model_save_*"}, saved, {{"*", kRate, without_rate}}},
+  return {{{"w2/checkpoint/*/model_save_*"}, saved_fit, {{"*", kRate, without_rate}}},
           {{"w2/checkpoint/*/model_*_from_*"},
-           restored,
+           restored_fit,
            {{"w2/checkpoint/mirrored*/*", kAnyStrategy, as_under_one_device}}}};
 }
 

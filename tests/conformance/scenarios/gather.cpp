@@ -10,9 +10,11 @@ Json gathered(const Layout& l, int axis, const std::function<Tensor(int)>& make)
   return show(l.strategy().gather(l.each(make), axis));
 }
 
-using Nest = std::tuple<Tensor, std::tuple<Tensor>>;
+using GatheredNest = std::tuple<Tensor, std::tuple<Tensor>>;
 
-Json show_nest(const Nest& nest) { return {{"a", show(std::get<0>(nest))}, {"b", show(std::get<1>(nest))}}; }
+Json show_nest(const GatheredNest& nest) {
+  return {{"a", show(std::get<0>(nest))}, {"b", show(std::get<1>(nest))}};
+}
 
 }  // namespace
 
@@ -63,7 +65,7 @@ std::vector<Scenario> gather_scenarios() {
       {"gather/nested",
        [](const Layout& l) {
          const auto nests = l.each([](int r) {
-           return Nest{vector({1.0 * r}), {vector({1.0 * r, 1.0 * r})}};
+           return GatheredNest{vector({1.0 * r}), {vector({1.0 * r, 1.0 * r})}};
          });
          return show_nest(l.strategy().gather(nests, 0));
        },

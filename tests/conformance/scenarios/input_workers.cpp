@@ -19,13 +19,13 @@ constexpr Policy kPolicies[] = {{"OFF", AutoShardPolicy::kOff},
                                 {"FILE", AutoShardPolicy::kFile},
                                 {"DATA", AutoShardPolicy::kData}};
 
-struct Sizes {
+struct WorkerSizes {
   std::int64_t count;
   std::int64_t batch;
 };
 
 /// What comes out instead where the original rotates the sizes of OFF.
-std::vector<Difference> off_differences(const Sizes& sizes, bool drop) {
+std::vector<Difference> off_differences(const WorkerSizes& sizes, bool drop) {
   const auto steps = [](const Json& expected) {
     return std::vector<Difference>{{"mwms2", kOffAlike, [=](const Layout&) { return expected; }}};
   };
@@ -40,11 +40,11 @@ std::vector<Difference> off_differences(const Sizes& sizes, bool drop) {
 }
 
 /// Lines such as `OFF_range8_batch4_keep`.
-void add_ranges(std::vector<Scenario>& scenarios) {
+void add_ranges_of_workers(std::vector<Scenario>& scenarios) {
   for (const auto& [name, policy] : kPolicies) {
     if (policy == AutoShardPolicy::kFile) continue;
-    for (const auto& sizes :
-         {Sizes{8, 4}, Sizes{9, 2}, Sizes{8, 3}, Sizes{12, 8}, Sizes{4, 1}, Sizes{7, 6}}) {
+    for (const auto& sizes : {WorkerSizes{8, 4}, WorkerSizes{9, 2}, WorkerSizes{8, 3}, WorkerSizes{12, 8},
+                              WorkerSizes{4, 1}, WorkerSizes{7, 6}}) {
       for (const bool drop : {false, true}) {
         scenarios.push_back(
             {fmt::format("mwinput/{}_range{}_batch{}_{}", name, sizes.count, sizes.batch,
@@ -178,7 +178,7 @@ void add_ends(std::vector<Scenario>& scenarios) {
 
 std::vector<Scenario> input_worker_scenarios() {
   std::vector<Scenario> scenarios;
-  add_ranges(scenarios);
+  add_ranges_of_workers(scenarios);
   add_files(scenarios);
   add_ends(scenarios);
   return scenarios;

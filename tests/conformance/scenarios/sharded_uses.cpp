@@ -93,7 +93,7 @@ Tensor indices_from(const Json& indices) {
   return Tensor::from(numbers).reshape({std::ssize(indices), -1});
 }
 
-Json looked_up(const Record& record, const ShardedVariable& variable) {
+Json looked_up_in_use(const Record& record, const ShardedVariable& variable) {
   return show(embedding_lookup(variable, indices_from(record.arguments.at("indices"))));
 }
 
@@ -197,7 +197,7 @@ std::vector<Family> sharded_use_families() {
       family({"w2/sharded/none/op_gradient_dense"}, gradient_of_all),
       family({"w2/sharded/none/op_lookup_2d", "w2/sharded/none/op_lookup_scalar",
               "w2/sharded/none/op_sparse_read_2d"},
-             looked_up,
+             looked_up_in_use,
              {{"*/op_sparse_read_2d", kAnyShape,
                [](const Record& /*record*/) {
                  return Json::array({{{1, 2, 3}, {11, 12, 13}}});

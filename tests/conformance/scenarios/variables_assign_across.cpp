@@ -21,7 +21,7 @@ Json after(const Layout& l, const Variable& changed) {
   return {{"after", components(changed)}, {"returned", returned(l, changed)}};
 }
 
-Json assigns_number(const Layout& l, const Assignment& a) {
+Json assigns_number_across(const Layout& l, const Assignment& a) {
   const Variable variable = make_variable(l, a.kind, number(kStart));
   const auto scope = l.strategy().scope();
   return after(l, (variable.*a.operation.of_number)(6));
@@ -46,7 +46,7 @@ Json updates(const Layout& l, const Assignment& a) {
   return {{"after", components(variable)}};
 }
 
-Json assigns_integer(const Layout& l, const VariableKind& kind) {
+Json assigns_integer_across(const Layout& l, const VariableKind& kind) {
   const Variable variable = make_variable(l, kind, Tensor::scalar(10));
   const auto scope = l.strategy().scope();
   return after(l, variable.assign(6));
@@ -83,8 +83,9 @@ std::vector<Difference> is_an_error(std::string_view where, std::string_view why
   return {{where, why, [](const Layout&) { return an_error(); }}};
 }
 
-void add_scenarios(std::vector<Scenario>& scenarios, const Assignment& a) {
-  scenarios.push_back({a.scenario("cross_literal"), [=](const Layout& l) { return assigns_number(l, a); }});
+void add_scenarios_across(std::vector<Scenario>& scenarios, const Assignment& a) {
+  scenarios.push_back(
+      {a.scenario("cross_literal"), [=](const Layout& l) { return assigns_number_across(l, a); }});
   scenarios.push_back(
       {a.scenario("outside_literal"), [=](const Layout& l) { return assigns_number_outside(l, a); }});
   scenarios.push_back(
@@ -103,11 +104,11 @@ void add_scenarios(std::vector<Scenario>& scenarios, const Assignment& a) {
 std::vector<Scenario> variable_assignment_across_scenarios() {
   std::vector<Scenario> scenarios;
   for (const VariableKind& kind : variable_kinds()) {
-    for (const Operation& operation : kOperations) add_scenarios(scenarios, {kind, operation});
+    for (const Operation& operation : kOperations) add_scenarios_across(scenarios, {kind, operation});
     const Assignment integer{kind, kOperations[0]};
     const bool shared_out = kind.on_read() && kind.aggregation == VariableAggregation::kSum;
-    scenarios.push_back(
-        {integer.scenario("int_cross_literal"), [=](const Layout& l) { return assigns_integer(l, kind); }});
+    scenarios.push_back({integer.scenario("int_cross_literal"),
+                         [=](const Layout& l) { return assigns_integer_across(l, kind); }});
     scenarios.push_back(
         {integer.scenario("int_cross_7"), [=](const Layout& l) { return assigns_seven(l, kind); },
          shared_out ? std::vector<Difference>{{"mirrored2 mirrored3 mwms2", kRemainder, shares_of_seven}}

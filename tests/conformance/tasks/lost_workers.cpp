@@ -38,7 +38,7 @@ FamilyDifference instead(std::string_view pattern, std::string_view why, const J
           }};
 }
 
-Json join(const Coordinated& cluster) {
+Json join_without_workers(const Coordinated& cluster) {
   return told([&] { cluster.coordinator().join(); });
 }
 
@@ -80,7 +80,7 @@ Json made_during_restart(Coordinated& cluster, const Record& /*record*/) {
   const auto values = cluster.coordinator().create_per_worker<kFive>();
   cluster.processes().start(kFirstWorker);
   for (int i = 0; i < 10; ++i) static_cast<void>(cluster.coordinator().schedule<kSame>(values));
-  return {{"iter_blocked_over_1s", false}, {"join", join(cluster)}};
+  return {{"iter_blocked_over_1s", false}, {"join", join_without_workers(cluster)}};
 }
 
 Json error_and_loss(Coordinated& cluster, const Record& /*record*/) {
@@ -90,10 +90,10 @@ Json error_and_loss(Coordinated& cluster, const Record& /*record*/) {
   const auto queued = cluster.schedule_add(1);
   cluster.processes().kill(kFirstWorker);
   cluster.open_gate();
-  Json outcome{{"join", join(cluster)},
+  Json outcome{{"join", join_without_workers(cluster)},
                {"failed_fetch", name_or_value([&] { return Json(failing.fetch()); })},
                {"queued", outcome_of([&] { return Json(queued.fetch()); })},
-               {"second_join", join(cluster)}};
+               {"second_join", join_without_workers(cluster)}};
   // Whether the loss is known before the other worker fails is up to the machine.
   outcome["waiting"] = std::ranges::all_of(waiting, [](const auto& value) {
     const Json one = name_or_value([&] { return Json(value.fetch()); });
@@ -122,7 +122,7 @@ Json killed_while_idle(Coordinated& cluster, const Record& /*record*/) {
   cluster.processes().kill(kFirstWorker);
   cluster.processes().start(kFirstWorker);
   static_cast<void>(schedule_adds(cluster, 20));
-  const Json joined = join(cluster);
+  const Json joined = join_without_workers(cluster);
   std::vector<RemoteValue<int>> calls;
   for (int i = 0; i < 2; ++i) {
     calls.push_back(coordinator.schedule<add_together>(cluster.counter, cluster.gate,
@@ -131,7 +131,7 @@ Json killed_while_idle(Coordinated& cluster, const Record& /*record*/) {
   cluster.let_meet(2);
   cluster.pass().give(2);
   for (auto& call : schedule_adds(cluster, 198)) calls.push_back(call);
-  const Json joined_again = join(cluster);
+  const Json joined_again = join_without_workers(cluster);
   const std::vector<int> workers = coordinator.fetch(calls);
   return {{"join", joined[0]},
           {"v", value_of(cluster.counter)},
@@ -151,7 +151,7 @@ Json killed_in_flight(Coordinated& cluster, const Record& record) {
   Json outcome{
       {is_started ? "begun_15s_after_restart" : "begun_3s_after_kill", value_of(cluster.count_of_begun)}};
   cluster.open_gate();
-  outcome["join"] = join(cluster)[0];
+  outcome["join"] = join_without_workers(cluster)[0];
   outcome["begun"] = value_of(cluster.count_of_begun);
   outcome["ended"] = value_of(cluster.count_of_ended);
   outcome["fetched"] = cluster.coordinator().fetch(calls);
@@ -163,7 +163,7 @@ Json ended_by_signal(Coordinated& cluster, const Record& /*record*/) {
   cluster.processes().signal(kFirstWorker, SIGTERM);
   const int status = cluster.processes().wait(kFirstWorker);
   static_cast<void>(schedule_adds(cluster, 10));
-  const Json joined = join(cluster);
+  const Json joined = join_without_workers(cluster);
   return {{"server_exit_code", WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status)},
           {"join", joined[0]},
           {"v", value_of(cluster.counter)}};
@@ -176,7 +176,7 @@ Json stopped(Coordinated& cluster, const Record& /*record*/) {
   cluster.processes().signal(kFirstWorker, SIGSTOP);
   cluster.open_gate();
   static_cast<void>(schedule_adds(cluster, 10));
-  const Json joined = join(cluster);
+  const Json joined = join_without_workers(cluster);
   Json outcome{{"join_within_8s_while_stopped", joined[0]}, {"v_while_stopped", value_of(cluster.counter)}};
   cluster.processes().signal(kFirstWorker, SIGCONT);
   cluster.processes().wait(kFirstWorker);

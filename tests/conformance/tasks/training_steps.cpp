@@ -14,7 +14,7 @@
 namespace cohort::conformance {
 namespace {
 
-constexpr std::string_view kOwnState = "an optimizer's state is no variable of the program";
+constexpr std::string_view kStateOfItsOwn = "an optimizer's state is no variable of the program";
 
 int server_of(const Variable& variable) {
   return dynamic_cast<const server::ServerVariable&>(*variable.state()).place().server;
@@ -119,9 +119,9 @@ std::vector<Family> training_step_families(const TrainingTasks& tasks) {
   return {
       training<Sgd>(tasks, "*/train_sgd", SgdOptions{.learning_rate = 0.1}),
       training<Momentum>(tasks, "*/train_momentum", MomentumOptions{.learning_rate = 0.1, .momentum = 0.9},
-                         {{"*/train_momentum", kOwnState, without_slots}}),
+                         {{"*/train_momentum", kStateOfItsOwn, without_slots}}),
       training<Adam>(tasks, "*/train_adam", AdamOptions{.learning_rate = 0.1, .epsilon = 1e-8},
-                     {{"*/train_adam", kOwnState, without_slots}}),
+                     {{"*/train_adam", kStateOfItsOwn, without_slots}}),
       {{"*/update_*_assign_add", "*/update_*_assign", "*/update_*_merge_update"},
        [&tasks](const Record& record) { return updated(tasks, record); }},
       {{"*/reduce_sum"}, [&tasks](const Record& /*record*/) { return reduced(tasks, ReduceOp::kSum); }},

@@ -17,7 +17,7 @@ namespace {
 constexpr std::string_view kAnyShape = "losses have any shape";
 constexpr std::string_view kSameShape = "labels have the shape of the predictions";
 
-Loss loss_of(const Json& input) {
+Loss recorded_loss(const Json& input) {
   const Json& args = input.at("args");
   const bool logits = args.value("from_logits", false);
   const double smoothing = args.value("label_smoothing", 0.0);
@@ -77,7 +77,7 @@ Json in_replicas(const Record& record, Make make) {
 
 Json reduced(const Record& record) {
   const Json& input = record.arguments;
-  const Loss loss = loss_of(input);
+  const Loss loss = recorded_loss(input);
   const ReduceLossesOptions options{.reduction = reduction_of(input.at("reduction")),
                                     .sample_weight = optional_tensor_of(input.at("sample_weight")),
                                     .mask = mask_of(input)};
@@ -107,7 +107,7 @@ Json regularization(const Record& record) {
   return show(scaled());
 }
 
-Json edge(const Record& record) {
+Json loss_edge(const Record& record) {
   const Loss squared = losses::mean_squared_error();
   const std::string name = case_of(record);
   const Tensor labels = tensor({1, 2}, {2, 1});
@@ -137,7 +137,7 @@ std::vector<Family> loss_families() {
        .differences = {{"w2/loss/*/nn_*compute_average_loss_scalar", kAnyShape, average_of_six}}},
       {.patterns = {"w2/loss/*/nn_*scale_regularization_loss"}, .run = regularization},
       {.patterns = {"w2/loss/*/edge_*"},
-       .run = edge,
+       .run = loss_edge,
        .differences = {{"w2/loss/*/edge_broadcast", kSameShape, [](const Record&) { return an_error(); }}}},
       {.patterns = {"w2/loss/*/*_now", "w2/loss/*/*_w"}, .run = reduced}};
 }

@@ -25,7 +25,7 @@ constexpr std::string_view kCounts = "counts are results";
 constexpr std::string_view kInRange = "labels and predictions out of range are errors";
 constexpr std::string_view kWeights = "weights of a confusion matrix are not rounded";
 constexpr std::string_view kOneForAll = "one weight for all is a weight for each";
-constexpr std::string_view kSums = "a metric has sums, not variables";
+constexpr std::string_view kSumsNotVariables = "a metric has sums, not variables";
 
 using Make = Metric (*)(const Json& args);
 
@@ -364,7 +364,7 @@ std::size_t replicas_of(const Record& record) {
 
 /// By hand: `add(label, prediction, weight)` for each example, and `result()` after each step.
 template <class Add, class Result>
-Json by_hand(const Record& record, Add add, Result result, const Json& after_reset) {
+Json metric_by_hand(const Record& record, Add add, Result result, const Json& after_reset) {
   const Json& batches = record.arguments.at("batches");
   Json results = Json::array();
   for (std::size_t step = 0; step < 3; ++step) {
@@ -386,7 +386,7 @@ Json counted_by_hand(const Record& record) {
     above[0] += score.get<double>() > 0.3 ? label.get<double>() * weight : 0;
     above[1] += score.get<double>() > 0.7 ? label.get<double>() * weight : 0;
   };
-  return by_hand(record, add, [&] { return Json(above); }, {0.0, 0.0});
+  return metric_by_hand(record, add, [&] { return Json(above); }, {0.0, 0.0});
 }
 
 std::size_t class_by_hand(const Json& value) {
@@ -412,7 +412,7 @@ Json iou_by_hand(const Record& record) {
     }
     return Json(sum / present);
   };
-  return by_hand(record, add, mean, 0.0);
+  return metric_by_hand(record, add, mean, 0.0);
 }
 
 Json sums_by_hand(const Record& record) {
@@ -436,7 +436,7 @@ std::vector<Family> metric_families() {
                         "w2/metric/*/Mean_nan", "w2/metric/*/Mean_float32_precision",
                         "w2/metric/*/Mean_weight_shape", "w2/metric/*/Mean_checkpoint_values"},
            .run = of_mean,
-           .differences = {{"w2/metric/*/Mean_variables", kSums, sums_by_hand}}},
+           .differences = {{"w2/metric/*/Mean_variables", kSumsNotVariables, sums_by_hand}}},
           {.patterns = {"w2/metric/*/Sum_reset_in_replica"}, .run = sum_after_reset},
           {.patterns = {"w2/metric/*_now", "w2/metric/*_w"},
            .run = fed,

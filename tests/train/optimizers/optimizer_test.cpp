@@ -48,8 +48,8 @@ TEST(Sgd, ComputesFloat64UpdatesInFloat64) {
 }
 
 TEST(Sgd, NeedsAPositiveLearningRate) {
-  constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  for (const double rate : {0.0, -0.1, kInfinity, -kInfinity, std::numeric_limits<double>::quiet_NaN()}) {
+  constexpr double kInfinite = std::numeric_limits<double>::infinity();
+  for (const double rate : {0.0, -0.1, kInfinite, -kInfinite, std::numeric_limits<double>::quiet_NaN()}) {
     EXPECT_THAT([&] { return Sgd({.learning_rate = rate}); },
                 ThrowsMessage<InvalidArgument>(AllOf(HasSubstr("learning_rate"), HasSubstr("positive"))));
   }

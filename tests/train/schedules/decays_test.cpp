@@ -14,11 +14,11 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
 
-constexpr std::int64_t kSteps = 10'000;
+constexpr std::int64_t kDecaySteps = 10'000;
 
 template <class Formula>
 void expect_rates(const LearningRateSchedule& schedule, Formula formula) {
-  for (std::int64_t step = 0; step < kSteps; ++step) {
+  for (std::int64_t step = 0; step < kDecaySteps; ++step) {
     const double expected = formula(step);
     ASSERT_NEAR(schedule(step), expected, 1e-12 * (1 + std::abs(expected))) << "step " << step;
   }

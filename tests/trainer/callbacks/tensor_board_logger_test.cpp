@@ -16,7 +16,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-Logs logs(double loss) {
+Logs logs_of(double loss) {
   Logs logs;
   logs.set("loss", loss);
   return logs;
@@ -27,10 +27,10 @@ void epoch(TensorBoardLogger& board, ScriptedTraining& training, int number) {
   board.on_epoch_begin(number, {});
   for (int batch = 0; batch < 2; ++batch) {
     training.set_step(training.step() + 1);
-    board.on_train_batch_end(batch, logs(number + batch / 4.0));
+    board.on_train_batch_end(batch, logs_of(number + batch / 4.0));
   }
-  board.on_test_end(logs(3));
-  Logs at_end = logs(number + 0.5);
+  board.on_test_end(logs_of(3));
+  Logs at_end = logs_of(number + 0.5);
   at_end.set("val_loss", 3);
   board.on_epoch_end(number, at_end);
 }
@@ -86,7 +86,7 @@ TEST_F(TensorBoard, AnEvaluationAloneHasItsRun) {
   TensorBoardLogger board(folder_.path("logs"));
   board.set_training(training_);
   training_.set_step(7);
-  board.on_test_end(logs(3));
+  board.on_test_end(logs_of(3));
   EXPECT_EQ(validation_run(), Json::parse(R"([["evaluation_loss_vs_iterations", 7, 3.0]])"));
   EXPECT_FALSE(std::filesystem::exists(folder_.path("logs/train")));
 }
@@ -158,7 +158,7 @@ TEST_F(TensorBoard, StepsAskForNoMemory) {
                           {.every_steps = 1, .writer = {.max_queue = 1000, .flush_seconds = 1e6}});
   training_.begin(board);
   board.on_epoch_begin(0, {});
-  Logs of_batch = logs(1);
+  Logs of_batch = logs_of(1);
   of_batch.set("a metric of a long name", 2);
   const auto steps = [&] {
     for (int batch = 0; batch < 100; ++batch) {
