@@ -142,6 +142,7 @@ std::vector<WorkerInfo> discover_workers(MPI_Comm world, const StartSettings& se
   require_places_of_launcher(workers, places);
   require_same_devices(workers, devices);
   std::vector<std::string> watches;
+  watches.reserve(terms.size());
   for (const Terms& each : terms)
     watches.push_back(fmt::format("a heartbeat of {:g} s and a silence of {:g} s", each.heartbeat_seconds,
                                   each.silence_seconds));

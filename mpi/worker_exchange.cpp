@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <exception>
-#include <ranges>
 #include <thread>
 #include <utility>
 
@@ -218,8 +217,8 @@ void WorkerExchange::hand_on(std::string_view all) {
   poll([&] {
     if (!std::exchange(sent, true)) {
       // Those with most workers below them first.
-      for (const WorkerTree::Subtree& child : std::views::reverse(tree_.children()))
-        mailbox_.send({.round = round_, .kind = Message::Kind::kConsent}, all, child.root);
+      for (std::size_t child = tree_.children().size(); child-- > 0;)
+        mailbox_.send({.round = round_, .kind = Message::Kind::kConsent}, all, tree_.children()[child].root);
       mailbox_.advance();
     }
     const std::vector<int> receivers = mailbox_.unsent_to();

@@ -62,6 +62,7 @@ StartResult measure(const StartOptions& options, const CommandContext& context) 
   const double first = bench.ms_of_communicator();
   const double all_reduce = bench.ms_of_all_reduce();
   std::vector<double> further;
+  further.reserve(static_cast<std::size_t>(options.communicators));
   for (int i = 0; i < options.communicators; ++i)
     further.push_back(bench.of_slowest_rank(bench.ms_of_communicator()));
   return {options.communicators,

@@ -22,7 +22,6 @@ namespace {
 
 using namespace std::chrono_literals;
 using cohort::testing::session;
-using ::testing::AllOf;
 using ::testing::Each;
 using ::testing::HasSubstr;
 using ::testing::Not;

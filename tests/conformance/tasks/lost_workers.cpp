@@ -1,7 +1,7 @@
-#include <signal.h>
 #include <sys/wait.h>
 
 #include <algorithm>
+#include <csignal>
 #include <set>
 
 #include "../scenarios/common.h"
@@ -44,12 +44,14 @@ Json join_without_workers(const Coordinated& cluster) {
 
 std::vector<RemoteValue<int>> schedule_adds(const Coordinated& cluster, int count) {
   std::vector<RemoteValue<int>> calls;
+  calls.reserve(static_cast<std::size_t>(count));
   for (int i = 0; i < count; ++i) calls.push_back(cluster.coordinator().schedule<add_here>(cluster.counter));
   return calls;
 }
 
 std::vector<RemoteValue<std::int64_t>> schedule_waiting(const Coordinated& cluster, int count) {
   std::vector<RemoteValue<std::int64_t>> calls;
+  calls.reserve(static_cast<std::size_t>(count));
   for (int i = 0; i < count; ++i) calls.push_back(cluster.schedule_waiting(i));
   return calls;
 }
@@ -109,6 +111,7 @@ Json results_without_workers(Coordinated& cluster, const Record& /*record*/) {
   for (int i = 1; i <= 3; ++i)
     fetched.push_back(cluster.coordinator().schedule<kTwice>(static_cast<float>(i)));
   std::vector<RemoteValue<int>> never;
+  never.reserve(4);
   for (int i = 0; i < 4; ++i) never.push_back(cluster.coordinator().schedule<kFive>());
   static_cast<void>(cluster.coordinator().fetch(fetched));
   cluster.coordinator().join();
@@ -124,6 +127,7 @@ Json killed_while_idle(Coordinated& cluster, const Record& /*record*/) {
   static_cast<void>(schedule_adds(cluster, 20));
   const Json joined = join_without_workers(cluster);
   std::vector<RemoteValue<int>> calls;
+  calls.reserve(2);
   for (int i = 0; i < 2; ++i) {
     calls.push_back(coordinator.schedule<add_together>(cluster.counter, cluster.gate,
                                                        cluster.begun().output(), cluster.pass().input()));

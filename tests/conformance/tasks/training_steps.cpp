@@ -41,6 +41,7 @@ Json trained(const TrainingTasks& tasks, const Options& options) {
       {.dtype = DType::kInt64, .name = "step", .aggregation = VariableAggregation::kOnlyFirstReplica});
   const auto count = static_cast<int>(tasks.workers().size());
   std::vector<std::unique_ptr<Optimizer>> optimizers;
+  optimizers.reserve(static_cast<std::size_t>(count));
   for (int worker = 0; worker < count; ++worker)
     optimizers.push_back(std::make_unique<OptimizerType>(options));
   Json log = Json::array();

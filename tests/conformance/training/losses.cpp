@@ -46,7 +46,7 @@ Loss recorded_loss(const Json& input) {
   return losses::sparse_categorical_crossentropy(options);
 }
 
-LossReduction reduction_of(const std::string& name) {
+LossReduction reduction_named(const std::string& name) {
   static const std::map<std::string, LossReduction> kReductions{
       {"sum_over_batch_size", LossReduction::kSumOverBatchSize},
       {"mean_with_sample_weight", LossReduction::kMeanWithSampleWeight},
@@ -78,7 +78,7 @@ Json in_replicas(const Record& record, Make make) {
 Json reduced(const Record& record) {
   const Json& input = record.arguments;
   const Loss loss = recorded_loss(input);
-  const ReduceLossesOptions options{.reduction = reduction_of(input.at("reduction")),
+  const ReduceLossesOptions options{.reduction = reduction_named(input.at("reduction")),
                                     .sample_weight = optional_tensor_of(input.at("sample_weight")),
                                     .mask = mask_of(input)};
   return in_replicas(record, [&] {

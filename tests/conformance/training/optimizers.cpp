@@ -243,7 +243,7 @@ FamilyDifference refused(std::string_view pattern, std::string_view why) {
   return {pattern, why, [](const Record&) { return an_error(); }};
 }
 
-FamilyDifference comes_out(std::string_view pattern, std::string_view why, Json outcome) {
+FamilyDifference comes_out(std::string_view pattern, std::string_view why, const Json& outcome) {
   return {pattern, why, [outcome](const Record&) { return outcome; }};
 }
 
