@@ -39,6 +39,7 @@ double sum_of(int members, IsInGroup is_in_group) {
 /// A tensor of each member, which contains its rank plus 1.
 std::vector<Tensor> ranks_of(int members, std::int64_t elements) {
   std::vector<Tensor> tensors;
+  tensors.reserve(static_cast<std::size_t>(members));
   for (int rank = 0; rank < members; ++rank)
     tensors.push_back(Tensor::full({elements}, DType::kFloat32, rank + 1.0));
   return tensors;

@@ -71,7 +71,8 @@ void check_metric_sets(Bootstrap& worker, int devices) {
   ASSERT_EQ(results.size(), 3U);
   EXPECT_EQ(results[0].name, "loss");
   EXPECT_EQ(results[0].value(), mean_of_values(replicas));
-  EXPECT_EQ(results[1].value(), static_cast<double>((replicas + 1) / 2) / replicas);
+  const int right = (replicas + 1) / 2;
+  EXPECT_EQ(results[1].value(), static_cast<double>(right) / replicas);
   EXPECT_EQ(results[2].value(), replicas);
   set.reset_state();
   EXPECT_EQ(set.results()[2].value(), 0);

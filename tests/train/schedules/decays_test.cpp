@@ -51,7 +51,10 @@ TEST(Decays, InverseTimeDecaysAreFractions) {
   expect_rates(inverse_time_decay({.learning_rate = 2, .steps = 16, .rate = 0.5}),
                [](std::int64_t step) { return 64 / (32 + double(step)); });
   expect_rates(inverse_time_decay({.learning_rate = 2, .steps = 16, .rate = 0.5, .staircase = true}),
-               [](std::int64_t step) { return 4 / (2 + double(step / 16)); });
+               [](std::int64_t step) {
+                 const std::int64_t periods = step / 16;
+                 return 4 / (2 + double(periods));
+               });
 }
 
 TEST(Decays, PolynomialsEndOrBeginAgain) {
