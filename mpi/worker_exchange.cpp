@@ -271,11 +271,12 @@ void WorkerExchange::conclude(Round& round) {
   if (!stuck.empty()) throw_missing(stuck);
   // The first worker knows whose data have not arrived; another one may wait for anybody.
   const std::vector<int> lost = is_first() ? unheard(round) : std::vector<int>();
-  const std::string whom = lost.empty() ? "of them" : "of these: " + list(lost);
+  const std::string whom =
+      (lost.size() == 1 ? "" : "at least one of ") + (lost.empty() ? "them" : list(lost));
   throw_late(
       lost.size() == 1 ? lost.front() : -1,
-      fmt::format(" while the workers' data were gathered. All workers had come; since then at least one {} "
-                  "is stopped or cannot be reached",
+      fmt::format(" while the workers' data were gathered. All workers had come; since then {} is stopped "
+                  "or cannot be reached",
                   whom));
 }
 

@@ -1,4 +1,7 @@
+// What tests expect of members of a simulated cluster in which nothing was disturbed.
 #pragma once
+
+#include <optional>
 
 #include <gtest/gtest.h>
 
