@@ -21,8 +21,6 @@ namespace cohort::conformance {
 namespace {
 
 constexpr std::string_view kExamples = "examples count alike, wherever they are";
-constexpr std::string_view kAdamInDoubles = "Adam corrects its rate in float64";
-constexpr std::string_view kInReplicas = "conditional steps work in replicas";
 constexpr std::string_view kMeanIsClipped = "limits are those of the mean gradient";
 constexpr std::string_view kSums = "the loss of a sum is the mean over steps";
 constexpr std::string_view kOneLoss = "a training has one loss for each step";

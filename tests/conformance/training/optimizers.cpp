@@ -18,13 +18,11 @@ namespace cohort::conformance {
 namespace {
 
 constexpr std::string_view kRowsAreMerged = "rows of a sparse gradient are merged";
-constexpr std::string_view kStepsInReplicas = "conditional steps work in replicas";
 constexpr std::string_view kLimits = "limits and counts of steps are checked";
 constexpr std::string_view kOneCall = "one call is no accumulation";
 constexpr std::string_view kDtypes = "a gradient has the dtype of its variable";
 constexpr std::string_view kAsGiven = "an optimizer takes variables as they come";
 constexpr std::string_view kOptions = "options are those of the class";
-constexpr std::string_view kRateInDoubles = "Adam corrects its rate in float64";
 
 Tensor numbers(const Json& list) {
   std::vector<double> all;
@@ -223,10 +221,10 @@ std::vector<FamilyDifference> of_steps() {
   std::vector<FamilyDifference> differences;
   for (const char* const pattern : {"w2/optimizer/mirrored*_gradient_accumulation_steps=*",
                                     "w2/optimizer/mirrored*_ema_overwrite_frequency=*"})
-    differences.push_back({pattern, kStepsInReplicas, by_hand});
+    differences.push_back({pattern, kInReplicas, by_hand});
   for (const char* const pattern : {"*/Adam_learning_rate=0.1", "*/Adam_*amsgrad=*", "*/Adam_*clip*",
                                     "*/Adam_*use_ema=*", "*/Adam_*weight_decay=*", "*/AdamW_*"})
-    differences.push_back({pattern, kRateInDoubles, by_hand});
+    differences.push_back({pattern, kAdamInDoubles, by_hand});
   return differences;
 }
 

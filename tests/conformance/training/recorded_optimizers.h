@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <cohort/train/optimizers/optimizer.h>
@@ -11,6 +12,10 @@
 #include "../record.h"
 
 namespace cohort::conformance {
+
+/// Why lines of optimizers and of fit come out differently.
+inline constexpr std::string_view kAdamInDoubles = "Adam corrects its rate in float64";
+inline constexpr std::string_view kInReplicas = "conditional steps work in replicas";
 
 /// What a line calls `optimizer`, with its `args`; all others are the original's defaults.
 [[nodiscard]] std::unique_ptr<Optimizer> optimizer_of(const Json& input);
