@@ -126,6 +126,17 @@ std::vector<int> others(int members) {
   return ranks;
 }
 
+/// Counts itself once its call has begun.
+void wait_in_all_reduce(Communicator& communicator, std::int64_t elements, std::atomic<int>& in_the_call) {
+  Work work = communicator.all_reduce_async(floats(elements), ReduceOp::kSum);
+  ++in_the_call;
+  work.wait();
+}
+
+void wait_until(const std::atomic<int>& count, int wanted) {
+  while (count < wanted) std::this_thread::yield();
+}
+
 class Report : public ::testing::TestWithParam<int> {
  protected:
   [[nodiscard]] int members() const { return GetParam(); }
@@ -178,13 +189,12 @@ TEST_P(Report, OfALateMemberNamesWhatItDidLast) {
 
 TEST_P(Report, OfAnAbortHasItsText) {
   Reports reports;
+  std::atomic<int> in_the_call = 0;
   run_members(members(), reports, [&](Communicator& communicator) {
     communicator.barrier();
-    if (communicator.rank() == last()) {
-      std::this_thread::sleep_for(50ms);
-      communicator.abort(Aborted("the user has had enough"));
-    }
-    communicator.all_reduce(floats(1'000'000), ReduceOp::kSum);
+    if (communicator.rank() != last()) return wait_in_all_reduce(communicator, 1'000'000, in_the_call);
+    wait_until(in_the_call, members() - 1);
+    communicator.abort(Aborted("the user has had enough"));
   });
   const auto lines = reports.lines();
   EXPECT_THAT(lines[0], HasSubstr("failed: the user has had enough"));
@@ -196,17 +206,16 @@ TEST_P(Report, OfAnAbortHasItsText) {
 TEST_P(Report, OfAMemberThatLeftSaysSo) {
   for (const bool throws : {false, true}) {
     Reports reports;
+    std::atomic<int> in_the_call = 0;
     run_members(members(), reports, [&](Communicator& communicator) {
       communicator.barrier();
-      if (communicator.rank() == last()) {
-        if (throws) throw std::runtime_error("the member's own mistake");
-        return;
-      }
-      communicator.all_reduce(floats(5), ReduceOp::kSum);
+      if (communicator.rank() != last()) return wait_in_all_reduce(communicator, 5, in_the_call);
+      wait_until(in_the_call, members() - 1);
+      if (throws) throw std::runtime_error("the member's own mistake");
     });
     const auto lines = reports.lines();
     EXPECT_THAT(lines[1], HasSubstr("finished by all: barrier #0"));
-    EXPECT_THAT(lines[2], HasSubstr("in all_reduce #1 (float32[5], sum)"));
+    EXPECT_THAT(lines[2], HasSubstr(named(others(members())) + " in all_reduce #1 (float32[5], sum)"));
     EXPECT_THAT(lines[3], HasSubstr(named({last()}) + ", last in barrier #0"));
     EXPECT_THAT(lines[4], HasSubstr("died: nobody; left: " + named({last()})));
   }
