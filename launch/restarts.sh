@@ -2,6 +2,10 @@
 # follows it, and keeps the folder of the snapshots, which outlive the workers.
 # shellcheck shell=bash
 
+# With which a worker ends because another one is lost (EX_TEMPFAIL). The launcher's status is that of the
+# worker whose end it hears of first, which may be this one.
+readonly status_of_survivors=75
+
 # The most seconds for a host to start a program on itself.
 readonly seconds_to_answer=15
 
@@ -114,6 +118,8 @@ cause_of() {
   local signal
   if (($1 > 128)) && signal=$(kill -l $(($1 - 128)) 2>/dev/null) && [[ -n $signal ]]; then
     echo "a worker was ended by SIG$signal"
+  elif (($1 == status_of_survivors)); then
+    echo "a worker was lost"
   else
     echo "$launcher ended with status $1"
   fi
@@ -160,7 +166,7 @@ run_with_restarts() {
     try=""
     if ((status == 0)) || [[ $interrupted == yes ]]; then break; fi
     find_lost_hosts
-    if ((status <= 128 && ${#lost[@]} == 0)); then
+    if ((status <= 128 && status != status_of_survivors && ${#lost[@]} == 0)); then
       say "the job ended with status $status by itself, so it is not started again"
       break
     fi

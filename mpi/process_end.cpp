@@ -149,15 +149,17 @@ void ProcessEnd::on_unload() {
 }
 
 void ProcessEnd::end_job() {
-  start_quiet_thread([] {
+  PeerWatch* const watch = instance().watch_;
+  const int status = exit_status_after(watch != nullptr ? watch->fault() : nullptr);
+  start_quiet_thread([status] {
     std::this_thread::sleep_for(kTimeToAbort);
-    ::_exit(1);
+    ::_exit(status);
   }).detach();
   std::fflush(nullptr);  // MPI_Abort does not
   // The launcher ends the others at once when it hears of the abort; they should know why by then.
-  if (instance().watch_ != nullptr) std::this_thread::sleep_for(kTimeToHear);
-  if (initialized() && !finalized() && !instance().alone_) abort(MPI_COMM_WORLD, 1);
-  ::_exit(1);
+  if (watch != nullptr) std::this_thread::sleep_for(kTimeToHear);
+  if (initialized() && !finalized() && !instance().alone_) abort(MPI_COMM_WORLD, status);
+  ::_exit(status);
 }
 
 void write_line(const std::string& line) {

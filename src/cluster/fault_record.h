@@ -2,6 +2,8 @@
 // the watch has ended. Any thread may read.
 #pragma once
 
+#include <sysexits.h>
+
 #include <atomic>
 #include <optional>
 #include <utility>
@@ -29,5 +31,12 @@ class FaultRecord {
   std::optional<Error> fault_;
   std::atomic<const Error*> published_{nullptr};
 };
+
+/// The status of a process that ends because of `fault`, or by a failure of its own where that is null. The
+/// launcher may hear of this end before it hears of the lost worker's, and the job's status is then this one:
+/// `cohort-run --restarts` tells by it that a worker is lost.
+[[nodiscard]] inline int exit_status_after(const Error* fault) noexcept {
+  return fault != nullptr && fault->code() == ErrorCode::kUnavailable ? EX_TEMPFAIL : 1;
+}
 
 }  // namespace cohort

@@ -431,7 +431,7 @@ void Loop::end_process(const std::string& line) {
     ::fflush_unlocked(stdout);
     ::funlockfile(stdout);
   }
-  ::_exit(1);
+  ::_exit(exit_status_after(fault_.get()));
 }
 
 std::string Loop::describe_worker(int rank) const {

@@ -64,6 +64,11 @@ expect 0 3
 contains "cohort-run: a worker was ended by SIGKILL; the job is started again with 2 workers, 2 of 4 times" "$said"
 expect_no_snapshots
 
+echo "so is one whose workers ended because another was lost"
+run '((tries < 2)) && exit 75; exit 0' -n 2 --restarts 4
+expect 0 2
+contains "cohort-run: a worker was lost; the job is started again with 2 workers, 1 of 4 times" "$said"
+
 echo "but not for ever"
 run 'exit 139' -n 2 --restarts 2
 expect 139 3

@@ -67,6 +67,13 @@ elif [[ $launcher_does == ending ]]; then
 else
   # A file is missing where the launcher has killed the shell as well.
   ! grep -lx 0 "$work"/status.* >>"$output" || fail "a worker exits with 0"
+  # By it cohort-run knows that a worker was lost, whichever end the launcher hears of first.
+  wanted=1
+  if [[ $phase != init && ($how == kill || $how == silence) ]]; then wanted=75; fi
+  for ((worker = 0; worker < victim; worker++)); do
+    [[ ! -e $work/status.$worker || $(<"$work/status.$worker") == "$wanted" ]] ||
+      fail "worker $worker exits with $(<"$work/status.$worker"), not with $wanted"
+  done
 fi
 if pgrep -f "$program_copy" >/dev/null; then
   pkill -KILL -f "$program_copy"
