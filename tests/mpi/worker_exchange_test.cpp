@@ -15,6 +15,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "mpi/exchange_mailbox.h"
 #include "mpi_main.h"
 
 namespace cohort::mpi {
@@ -69,6 +70,7 @@ class OwnExchange {
   OwnExchange& operator=(const OwnExchange&) = delete;
 
   WorkerExchange* operator->() { return &*exchange_; }
+  [[nodiscard]] MPI_Comm comm() const { return comm_.get(); }
   /// As after the failure of a communicator.
   void note_failure() { environment_->note_failure(); }
 
@@ -171,6 +173,42 @@ TEST(WorkerExchange, NamesAllWhoAreMissing) {
       error_without(is_missing, [&] { static_cast<void>(exchange->all_gather(RoundKind::kExchange, "")); });
   EXPECT_THAT(text, HasSubstr("missing: " + name_of(1) + ", " + name_of(2) + ". They"));
   expect_the_same_everywhere(text);
+}
+
+/// Says that it has come when it is asked, and keeps its data, until the others have failed.
+void come_without_data(MPI_Comm comm) {
+  ExchangeMailbox mailbox(comm);
+  while (true) {
+    mailbox.advance();
+    const std::optional<ExchangeMessage> message = mailbox.receive();
+    if (!message) {
+      std::this_thread::yield();
+      continue;
+    }
+    if (message->ends_exchange()) return;
+    if (message->header.kind != ExchangeMessage::Kind::kQuestion) continue;
+    const std::int64_t round = message->header.round;
+    mailbox.send({.round = round, .asked_in = round, .kind = ExchangeMessage::Kind::kAnswer}, "",
+                 message->from);
+  }
+}
+
+TEST(WorkerExchange, NamesWhoseDataDoNotArrive) {
+  if (last() == 0) GTEST_SKIP();
+  OwnExchange exchange(0.3s);
+  if (session().rank() == last()) return come_without_data(exchange.comm());
+  const std::string text = error_of(ErrorCode::kDeadlineExceeded, [&] {
+    static_cast<void>(exchange->all_gather(RoundKind::kExchange, ""));
+  });
+  EXPECT_THAT(text,
+              HasSubstr("exchange #1: deadline of 0.3 s passed while the workers' data were gathered. All "
+                        "workers had come; since then "));
+  // The first has none from all those whose data come together with the last one's.
+  const int top = WorkerTree(0, session().size()).children().back().root;
+  std::string lost = top == last() ? "since then " : "since then at least one of ";
+  for (int worker = top; worker < last(); ++worker) lost += name_of(worker) + ", ";
+  lost += name_of(last()) + " is stopped or cannot be reached";
+  EXPECT_THAT(text, HasSubstr(lost));
 }
 
 TEST(WorkerExchange, WaitsALittleForThoseWhoComeAfterTheDeadline) {
