@@ -4,6 +4,7 @@
 
 #include <sys/mman.h>
 #include <sys/wait.h>
+#include <sysexits.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -142,7 +143,7 @@ TEST(PeerWatchProcesses, EndsThoseWhoComputeWhenOneIsKilled) {
   processes.signal(2, SIGKILL);
   for (const int rank : {0, 1}) {
     const Ending ending = processes.wait(rank);
-    EXPECT_TRUE(ending.exited_with(1)) << ending.status;
+    EXPECT_TRUE(ending.exited_with(EX_TEMPFAIL)) << ending.status;
     EXPECT_EQ(ending.output, "cohort: " + processes.name(rank) + " ends because " + processes.name(2) +
                                  " is gone: its process ended without leaving the session\n");
     EXPECT_LT(ending.after, 3s);
@@ -250,7 +251,7 @@ TEST(PeerWatchProcesses, TellsWhoWasInterruptedAlone) {
   EXPECT_EQ(processes.wait(1).output, "cohort: " + processes.name(1) + " ends: interrupted by SIGTERM\n");
   for (const int rank : {0, 2}) {
     const Ending ending = processes.wait(rank);
-    EXPECT_TRUE(ending.exited_with(1));
+    EXPECT_TRUE(ending.exited_with(EX_TEMPFAIL));
     EXPECT_THAT(ending.output,
                 AllOf(HasSubstr(processes.name(1) + " was ended by SIGTERM"), Not(HasSubstr("gone"))));
   }
