@@ -24,6 +24,7 @@
 #include "core_binding.h"
 #include "discovery.h"
 #include "environment.h"
+#include "first_contacts.h"
 #include "hang_watchdog.h"
 #include "process_end.h"
 #include "worker_group.h"
@@ -190,6 +191,7 @@ Session::Impl::Impl(int* argc, char*** argv)
   std::vector<WorkerInfo> workers =
       said_by_first([&] { return discover_workers(world.get(), start_settings_, place_); });
   logging::set_origin(fmt::format("worker {}", comm_rank(world.get())));
+  make_first_contacts(world.get(), workers);
   everyone_.emplace(environment_, std::move(world), std::move(workers));
   if (everyone_->size() > 1) watch_others();
   ProcessEnd::instance().set_worker(everyone_->self(), watch_.get());
