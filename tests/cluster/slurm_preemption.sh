@@ -19,8 +19,16 @@ work=$2 launch=$3 digits=$4
 # shellcheck source=tests/cluster/slurm_batch.sh
 source "$scripts/slurm_batch.sh"
 cd "$work"
+rm -rf checkpoints job.*
 
+job=""
+attempt=${attempt:-1}
 fail() {
+  # The crash that slurm_batch.sh tells of may come at each of the four starts: then all is done once more.
+  if crashed_in_mpi_init job.0 && ((attempt < most_starts)); then
+    [[ -z $job ]] || scancel "$job"
+    attempt=$((attempt + 1)) exec "$scripts/slurm_preemption.sh" inside "$work" "$launch" "$digits"
+  fi
   echo "slurm_preemption: $*" >&2
   cat "$work"/job.* >&2
   exit 1
@@ -28,12 +36,14 @@ fail() {
 wait_for() {
   for ((i = 0; i < 1200; i++)); do
     if grep -qE "$1" "$work/job.0" 2>/dev/null; then return; fi
+    if crashed_in_mpi_init job.0; then break; fi
     sleep 0.1
   done
   fail "waited in vain for '$1'; the job: $(scontrol show job "$job")"
 }
 
-epochs=40
+# Enough for the first signal to come in time on a machine that has other work.
+epochs=60
 training=("$digits" --strategy multi_worker_mirrored --epochs "$epochs" --every 1000000)
 batch "$launch/train.sbatch" "${training[@]}" --json "$work/undisturbed.json" || fail "the undisturbed job fails"
 
