@@ -2,8 +2,8 @@
 # follows it, and keeps the folder of the snapshots, which outlive the workers.
 # shellcheck shell=bash
 
-# With which a worker ends because another one is lost (EX_TEMPFAIL). The launcher's status is that of the
-# worker whose end it hears of first, which may be this one.
+# The status of a worker that ends because another one is lost (EX_TEMPFAIL). The launcher's is that of the worker
+# whose end it hears of first, which may be this one.
 readonly status_of_survivors=75
 
 # The most seconds for a host to start a program on itself.

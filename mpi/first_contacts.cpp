@@ -1,10 +1,12 @@
 #include "first_contacts.h"
 
+#include <cstddef>
 #include <vector>
 
 namespace cohort::mpi {
 namespace {
 
+/// Each of them has up to 63 connections.
 constexpr std::size_t kMostWorkers = 64;
 /// No other message over the communicator of a session has it.
 constexpr int kTag = 2;

@@ -94,7 +94,7 @@ settings_of() {
     # 4 bytes among 16 ranks on two cores take 66 ms instead of 0.15.
     mpich)
       local sleep=()
-      ((ranks <= $(nproc))) || sleep=(-genv MPIR_CVAR_CH4_PROGRESS_THROTTLE 1
+      ((ranks <= $(env -u OMP_NUM_THREADS -u OMP_THREAD_LIMIT nproc))) || sleep=(-genv MPIR_CVAR_CH4_PROGRESS_THROTTLE 1
         -genv MPIR_CVAR_CH4_PROGRESS_THROTTLE_NO_PROGRESS_COUNT 1)
       setting "default" 1:16G "${sleep[@]}"
       setting "release-gather" 1:16G "${sleep[@]}" -genv MPIR_CVAR_POSIX_NUM_COLLS_THRESHOLD 0 \

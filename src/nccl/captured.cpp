@@ -1,6 +1,7 @@
 #include "captured.h"
 
 #include <algorithm>
+#include <exception>
 #include <limits>
 
 #include "operation.h"
@@ -37,7 +38,12 @@ std::shared_ptr<NcclCommunicatorImpl::Operation> NcclCommunicatorImpl::prepare_l
     const Captured& captured) {
   launches_->wait_until_empty();
   wait_for_room();
-  static_cast<void>(failure());  // looks for errors of other members: nothing else does before a launch
+  // Nothing else looks for errors of other members before a launch.
+  try {
+    look_for_failure();
+  } catch (const std::exception&) {
+    fail(error_being_handled(who()));
+  }
   require_usable();
   // The longest deadline of its calls is that of a launch.
   const auto patience = [this](const std::shared_ptr<Operation>& call) {

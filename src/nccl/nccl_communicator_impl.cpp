@@ -327,7 +327,7 @@ std::optional<Error> NcclCommunicatorImpl::failure() {
     if (failure_) return failure_;
   }
   try {
-    look_for_failure();
+    check_for_failure();
   } catch (const std::exception&) {
     fail(error_being_handled(who()));
   }

@@ -121,9 +121,10 @@ class NcclCommunicatorImpl final : public cuda::Guard,
   /// True once the operation has ended, one way or the other.
   [[nodiscard]] bool poll(Operation& operation);
   void end(Operation& operation);
-  /// Looks for errors of NCCL and of other members, unless some thread just has.
-  void check_for_failure();
+  /// Throws an error of NCCL's, or of another member.
   void look_for_failure();
+  /// The same, unless some thread has looked within the last millisecond.
+  void check_for_failure();
   void check_host_for_failure();
   void require_in_time(Operation& operation);
   [[nodiscard]] std::shared_ptr<Operation> find_unheld();

@@ -120,15 +120,12 @@ void NcclCommunicatorImpl::check_for_failure() {
   {
     const std::lock_guard lock(mutex_);
     if (Clock::now() - looked_ < kBetweenLooks) return;
+    looked_ = Clock::now();
   }
   look_for_failure();
 }
 
 void NcclCommunicatorImpl::look_for_failure() {
-  {
-    const std::lock_guard lock(mutex_);
-    looked_ = Clock::now();
-  }
   parts_.comm->check();
   check_host_for_failure();
 }

@@ -21,14 +21,15 @@ source "$scripts/slurm_batch.sh"
 cd "$work"
 rm -rf checkpoints job.*
 
-job=""
-attempt=${attempt:-1}
+attempt=${preemption_attempt:-1}
+# The crash that slurm_batch.sh tells of may come at each of the job's three starts: then all is done once more.
+start_over() {
+  ((attempt < most_starts)) || fail "Open MPI crashes again and again"
+  scancel "$job"
+  while [[ -n $(squeue --noheader --jobs="$job" 2>/dev/null) ]]; do sleep 0.1; done
+  preemption_attempt=$((attempt + 1)) exec "$scripts/slurm_preemption.sh" inside "$work" "$launch" "$digits"
+}
 fail() {
-  # The crash that slurm_batch.sh tells of may come at each of the four starts: then all is done once more.
-  if crashed_in_mpi_init job.0 && ((attempt < most_starts)); then
-    [[ -z $job ]] || scancel "$job"
-    attempt=$((attempt + 1)) exec "$scripts/slurm_preemption.sh" inside "$work" "$launch" "$digits"
-  fi
   echo "slurm_preemption: $*" >&2
   cat "$work"/job.* >&2
   exit 1
@@ -36,7 +37,7 @@ fail() {
 wait_for() {
   for ((i = 0; i < 1200; i++)); do
     if grep -qE "$1" "$work/job.0" 2>/dev/null; then return; fi
-    if crashed_in_mpi_init job.0; then break; fi
+    if crashed_in_mpi_init job.0; then start_over; fi
     sleep 0.1
   done
   fail "waited in vain for '$1'; the job: $(scontrol show job "$job")"

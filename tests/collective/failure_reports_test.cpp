@@ -134,7 +134,8 @@ void wait_in_all_reduce(Communicator& communicator, std::int64_t elements, std::
 }
 
 void wait_until(const std::atomic<int>& count, int wanted) {
-  while (count < wanted) std::this_thread::yield();
+  const Deadline deadline = Deadline::after(20s);
+  while (count < wanted && !deadline.expired()) std::this_thread::yield();
 }
 
 class Report : public ::testing::TestWithParam<int> {

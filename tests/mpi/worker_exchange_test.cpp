@@ -175,7 +175,8 @@ TEST(WorkerExchange, NamesAllWhoAreMissing) {
   expect_the_same_everywhere(text);
 }
 
-/// Says that it has come when it is asked, and keeps its data, until the others have failed.
+/// Says that it has come when it is asked, and keeps its data, until the others have failed. In place of this
+/// worker's exchange, which is not used.
 void come_without_data(MPI_Comm comm) {
   ExchangeMailbox mailbox(comm);
   while (true) {

@@ -6,8 +6,8 @@ namespace {
 std::int64_t exact_value(int rank, std::size_t index, ReduceOp op, DType dtype) {
   const std::size_t mixed = static_cast<std::size_t>(rank) * 7 + index * 3;
   if (dtype == DType::kBool) return mixed % 3 == 0;
-  // Products stay powers of two (and wrap in int8), below 2^63 with any number of members; sums stay exact in
-  // bfloat16's 8 bits.
+  // Products stay powers of two, and below 2^63 since ranks from 64 on have ones alone; they wrap in narrower
+  // integers. Sums of up to 51 members are exact in bfloat16's 8 bits; those of more are rounded once.
   if (op == ReduceOp::kProd) return rank < 64 && mixed % 2 == 1 ? 2 : 1;
   return static_cast<std::int64_t>(mixed % 5 + 1);
 }
