@@ -121,11 +121,12 @@ class NcclCommunicatorImpl final : public cuda::Guard,
   /// True once the operation has ended, one way or the other.
   [[nodiscard]] bool poll(Operation& operation);
   void end(Operation& operation);
-  /// Throws an error of NCCL's, or of another member.
+  /// Throws an error of NCCL's, or of another member. Waits for a thread that uses `control`.
   void look_for_failure();
-  /// The same, unless some thread has looked within the last millisecond.
+  /// The same without waiting, unless some thread has looked within the last millisecond.
   void check_for_failure();
   void check_host_for_failure();
+  void require_sound_host();
   void require_in_time(Operation& operation);
   [[nodiscard]] std::shared_ptr<Operation> find_unheld();
   void finish(Operation& operation);

@@ -122,17 +122,23 @@ void NcclCommunicatorImpl::check_for_failure() {
     if (Clock::now() - looked_ < kBetweenLooks) return;
     looked_ = Clock::now();
   }
-  look_for_failure();
-}
-
-void NcclCommunicatorImpl::look_for_failure() {
   parts_.comm->check();
   check_host_for_failure();
 }
 
+void NcclCommunicatorImpl::look_for_failure() {
+  parts_.comm->check();
+  const std::lock_guard lock(on_host_);
+  require_sound_host();
+}
+
 void NcclCommunicatorImpl::check_host_for_failure() {
   const std::unique_lock lock(on_host_, std::try_to_lock);
-  if (!lock) return;  // the thread that uses `control` finds out
+  if (lock) require_sound_host();  // otherwise the thread that uses `control` finds out
+}
+
+/// `on_host_` is held.
+void NcclCommunicatorImpl::require_sound_host() {
   if (const std::optional<Error> error = parts_.control->failure()) throw_error(*error);
 }
 
