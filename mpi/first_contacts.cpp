@@ -1,6 +1,7 @@
 #include "first_contacts.h"
 
 #include <cstddef>
+#include <thread>
 #include <vector>
 
 namespace cohort::mpi {
@@ -33,8 +34,7 @@ void make_first_contacts(MPI_Comm comm, std::span<const WorkerInfo> workers) {
   for (const WorkerInfo& other : workers.subspan(rank))
     if (is_elsewhere(other)) hear(other);
   for (MPI_Request& send : sends) {
-    while (!test(send)) {
-    }
+    while (!test(send)) std::this_thread::yield();
   }
 }
 

@@ -12,9 +12,10 @@
 
 namespace cohort::mpi {
 
-/// Collective over `comm`, whose ranks are `workers`, and blocks in MPI. It connects those whom MPI has not
-/// connected yet; over several interfaces, by the first of them. Among more than 64 workers, of which most
-/// pairs never talk, it does nothing.
+/// Collective over `comm`, whose ranks are `workers`, and blocks in MPI: the caller has a watchdog for a
+/// worker that does not come. For a thread that may call MPI. It connects those whom MPI has not connected
+/// yet; over several interfaces, by the first of them. Among more than 64 workers, of which most pairs never
+/// talk, it does nothing.
 void make_first_contacts(MPI_Comm comm, std::span<const WorkerInfo> workers);
 
 }  // namespace cohort::mpi

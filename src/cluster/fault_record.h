@@ -1,5 +1,5 @@
-// The first fault that a PeerWatch has noticed. Its readers co-own it, so that they may read it even after
-// the watch has ended. Any thread may read.
+// The first fault that a PeerWatch has noticed, and the exit status that follows from it. Its readers co-own
+// it, so that they may read it even after the watch has ended. Any thread may read.
 #pragma once
 
 #include <sysexits.h>
