@@ -3,6 +3,9 @@
 #include <cohort/checkpoint/checkpoint_folder.h>
 
 #include <filesystem>
+#include <string>
+
+#include <fmt/format.h>
 
 #include "../../strategy/strategies.h"
 #include "values.h"
@@ -15,7 +18,7 @@ using ::testing::SizeIs;
 
 class RecordedCheckpoint : public ::testing::TestWithParam<int> {
  protected:
-  const std::string folder_ = std::string(RECORDED) + "/version-" + std::to_string(GetParam());
+  const std::string folder_ = fmt::format("{}/version-{}", RECORDED, GetParam());
 };
 INSTANTIATE_TEST_SUITE_P(Versions, RecordedCheckpoint, ::testing::Values(1),
                          ::testing::PrintToStringParamName());

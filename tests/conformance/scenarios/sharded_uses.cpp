@@ -43,8 +43,8 @@ Json sums_of_rows(const Record& /*record*/, const ShardedVariable& variable) {
 }
 
 Json sum_of_all(const Record& /*record*/, const ShardedVariable& variable) {
-  constexpr std::array kBoth{0, 1};
-  return show(sum_along(variable.read(), kBoth));
+  constexpr std::array kRowsAndColumns{0, 1};
+  return show(sum_along(variable.read(), kRowsAndColumns));
 }
 
 Json equals_itself(const Record& /*record*/, const ShardedVariable& variable) {
