@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <vector>
@@ -67,6 +69,41 @@ TEST(NodeCommunicator, PiecesWaitForReadersOfTheReductionBefore) {
     wrong += std::ranges::count(sent, -value) == kSent ? 0 : 1;
   }
   EXPECT_EQ(wrong, 0);
+}
+
+/// Block `to` of what `from` sends, or `from`'s only block: no two elements of a call are alike.
+void fill_block(std::span<std::int32_t> block, int from, int to) {
+  const std::int32_t first = 1'000'003 * (from + 1) + 7'919 * to;
+  for (std::size_t i = 0; i < block.size(); ++i) block[i] = first + 31 * static_cast<std::int32_t>(i);
+}
+
+// Members put such blocks into each other's outputs past the caches.
+TEST(NodeCommunicator, PutsBlocksThatNoCacheHoldsInPlace) {
+  const auto communicator = make_communicator();
+  const int members = communicator->size();
+  const int own = communicator->rank();
+  // The outputs of all have somewhat more than 32 MiB, and blocks end within a cache line.
+  const std::int64_t elements = (std::int64_t{8} << 20) / (members * members) + 3;
+  const Tensor input = Tensor::zeros({members * elements}, DType::kInt32);
+  const Tensor output = Tensor::zeros({members * elements}, DType::kInt32);
+  std::vector<std::int32_t> expected(static_cast<std::size_t>(members * elements));
+  const auto block = [&](std::span<std::int32_t> all, int number) {
+    return all.subspan(static_cast<std::size_t>(number * elements), static_cast<std::size_t>(elements));
+  };
+  const auto same = [&] { return std::ranges::equal(output.span<std::int32_t>(), expected); };
+
+  const Tensor own_block = input.rows(0, elements);
+  fill_block(own_block.span<std::int32_t>(), own, 0);
+  for (int from = 0; from < members; ++from) fill_block(block(expected, from), from, 0);
+  communicator->all_gather(own_block, output);
+  EXPECT_TRUE(same()) << "all-gather";
+
+  for (int member = 0; member < members; ++member) {
+    fill_block(block(input.span<std::int32_t>(), member), own, member);
+    fill_block(block(expected, member), member, own);
+  }
+  communicator->all_to_all(input, output);
+  EXPECT_TRUE(same()) << "all-to-all";
 }
 
 TEST(NodeCommunicator, ManyMayBeMadeAndGoWithoutTakingMemory) {

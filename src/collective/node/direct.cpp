@@ -43,6 +43,7 @@ class DirectExchange {
         all_addressed &= buffer->addressed() || !buffer->exists();
     }
     hints_ = hints_for(whole());
+    if (results_bytes() >= kSmallestStreamedPush) push_hint_ = CopyHint::kStream;
     block_bytes_ = all_addressed ? kEverything : kSingleCopyBlock;
     if (!all_addressed) scratch_ = allocate(kSingleCopyBlock * (buffers_.size() + 1), Device());
   }
@@ -80,11 +81,11 @@ class DirectExchange {
       case CollectiveKind::kSplit:
       case CollectiveKind::kAllGather:
         return for_each_member([&](int to) {
-          copy(input(position_.rank), part.begin, output(to), own.begin + part.begin, part.bytes);
+          copy(input(position_.rank), part.begin, output(to), own.begin + part.begin, part.bytes, push_hint_);
         });
       case CollectiveKind::kGather:
         return copy(input(position_.rank), part.begin, output(call_.root), own.begin + part.begin,
-                    part.bytes);
+                    part.bytes, push_hint_);
       case CollectiveKind::kScatter:
         return copy(input(call_.root), own.begin + part.begin, output(position_.rank), part.begin,
                     part.bytes);
@@ -94,7 +95,7 @@ class DirectExchange {
           const std::size_t begin = std::min(part.begin, theirs.bytes);
           copy(input(position_.rank), theirs.begin + begin, output(to),
                static_cast<std::size_t>(position_.rank) * theirs.bytes + begin,
-               std::min(part.bytes, theirs.bytes - begin));
+               std::min(part.bytes, theirs.bytes - begin), push_hint_);
         });
       case CollectiveKind::kBarrier:
       case CollectiveKind::kSend:
@@ -173,6 +174,14 @@ class DirectExchange {
     return hints;
   }
 
+  /// Of all members together.
+  [[nodiscard]] std::size_t results_bytes() const {
+    std::size_t bytes = 0;
+    for (int member = 0; member < position_.size; ++member)
+      bytes += output_bytes(call_, member, position_.size);
+    return bytes;
+  }
+
   /// All members, this one first and each beginning with another peer, so that they do not all crowd
   /// around the same one: system calls on one process's memory wait for each other.
   template <class Function>
@@ -224,6 +233,7 @@ class DirectExchange {
   bool in_place_;
   std::pmr::vector<Buffers> buffers_;
   ReductionHints hints_;
+  CopyHint push_hint_ = CopyHint::kCached;  ///< for blocks that this member puts into others' outputs
   std::size_t block_bytes_ = kEverything;
   std::shared_ptr<const Buffer> scratch_;  ///< a block per member, and one for the result
 };

@@ -51,5 +51,7 @@ inline constexpr std::size_t kPrefetchAhead = 1024;
 /// others' copies, then all.
 inline constexpr std::size_t kSmallestStreamOthers = std::size_t{12} << 20;
 inline constexpr std::size_t kSmallestStream = std::size_t{48} << 20;
+/// So do blocks that members put into each other's outputs, once the outputs of all have so many bytes.
+inline constexpr std::size_t kSmallestStreamedPush = std::size_t{32} << 20;
 
 }  // namespace cohort::node
