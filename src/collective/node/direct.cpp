@@ -84,8 +84,8 @@ class DirectExchange {
           copy(input(position_.rank), part.begin, output(to), own.begin + part.begin, part.bytes, push_hint_);
         });
       case CollectiveKind::kGather:
-        return copy(input(position_.rank), part.begin, output(call_.root), own.begin + part.begin,
-                    part.bytes, push_hint_);
+        return copy(input(position_.rank), part.begin, output(call_.root), own.begin + part.begin, part.bytes,
+                    push_hint_);
       case CollectiveKind::kScatter:
         return copy(input(call_.root), own.begin + part.begin, output(position_.rank), part.begin,
                     part.bytes);
