@@ -174,12 +174,11 @@ class DirectExchange {
     return hints;
   }
 
-  /// Of all members together.
+  /// Of all members together, in a call that puts blocks into others' outputs.
   [[nodiscard]] std::size_t results_bytes() const {
     std::size_t bytes = 0;
-    for (int member = 0; member < position_.size; ++member)
-      bytes += output_bytes(call_, member, position_.size);
-    return bytes;
+    for (int member = 0; member < position_.size; ++member) bytes += bytes_of(block_of(call_, member)).bytes;
+    return call_.kind == CollectiveKind::kGather ? bytes : bytes * static_cast<std::size_t>(position_.size);
   }
 
   /// All members, this one first and each beginning with another peer, so that they do not all crowd

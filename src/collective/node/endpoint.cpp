@@ -45,6 +45,15 @@ bool Endpoint::all_have_pieces(std::uint64_t pieces) noexcept {
   return true;
 }
 
+bool Endpoint::has_passed(int member, std::uint64_t pieces) noexcept {
+  await(Awaited::kTurn, pieces);
+  open_.next_to_check = member;
+  const std::atomic<std::uint64_t>& theirs = priority_block(member).pieces;
+  if (theirs.load(std::memory_order_acquire) < pieces) return false;
+  if (counter_ != nullptr) counter_->read(position_.rank, &theirs);
+  return true;
+}
+
 void Endpoint::raise_done() noexcept {
   if (counter_ != nullptr) counter_->published(position_.rank, &own_.calls_done);
   own_.calls_done.store(++calls_done_, std::memory_order_release);

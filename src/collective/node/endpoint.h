@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <cstring>
 #include <memory>
@@ -170,6 +171,9 @@ class Endpoint {
     own_.bell.ring();
   }
   [[nodiscard]] bool all_have_pieces(std::uint64_t pieces) noexcept;
+  /// Where pieces go from member to member, in the order of their ranks.
+  [[nodiscard]] bool has_passed(int member, std::uint64_t pieces) noexcept;
+  void end_turns() noexcept { await(Awaited::kAnnouncements, open_.sequence); }
   /// This member has done its part of the open collective, or come to a point in it where all meet.
   void raise_done() noexcept;
   [[nodiscard]] bool all_are_done() noexcept;
@@ -187,6 +191,11 @@ class Endpoint {
     return priority_block(location.owner).slots[location.index].data();
   }
   [[nodiscard]] std::byte* cell(int member, std::uint64_t piece) const noexcept;
+  /// Of a piece that all members work on, by its number within the call: in all members' blocks in turns.
+  [[nodiscard]] std::byte* shared_cell(std::size_t piece) const noexcept {
+    const auto members = static_cast<std::size_t>(position_.size);
+    return priority_block(static_cast<int>(piece % members)).cells[piece / members].data();
+  }
   /// Of a step of a long call that goes along the tree: two cells in one, in turns.
   [[nodiscard]] std::byte* step_cell(int member, std::size_t step) const noexcept {
     return priority_block(member).cells[step % 2 * 2].data();
@@ -234,7 +243,7 @@ class Endpoint {
       // rings, and the sleep just times out.
       const Bell::Sleeper sleeper(priority_block(awaited_member()).bell);
       if (condition()) return;
-      sleeper.sleep(waiting.nap());
+      sleeper.sleep(open_.awaited == Awaited::kTurn ? kNapUntilTurn : waiting.nap());
     } while (!condition());
   }
 
@@ -263,6 +272,10 @@ class Endpoint {
   [[nodiscard]] const std::optional<TuningTable>& tuning() const noexcept { return tuning_; }
 
  private:
+  /// A turn may be as long as all other members' work, and who is waited for rings. This is for a missed
+  /// ring.
+  static constexpr std::chrono::milliseconds kNapUntilTurn{10};
+
   [[nodiscard]] PriorityBlock& priority_block(int member) const noexcept { return *priority_blocks_[member]; }
   void await(Awaited what, std::uint64_t count) noexcept {
     if (open_.awaited == what && open_.awaited_count == count) return;

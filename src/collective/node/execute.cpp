@@ -5,6 +5,7 @@
 
 #include "cost_model.h"
 #include "direct.h"
+#include "member_chain.h"
 #include "pieces.h"
 #include "probe.h"
 #include "shares.h"
@@ -59,12 +60,20 @@ Task<> exchange(Endpoint& endpoint, const CollectiveCall& call, const CallPlan p
   endpoint.set_cells_are_free();  // the others have ended their calls before
   const BufferAccess access = buffer_access(endpoint);
   const bool in_place = all_in_place(endpoint);
-  const Protocol protocol = choice.protocol(call.kind, access, in_place, plan.bytes);
+  Protocol protocol = choice.protocol(call.kind, access, in_place, plan.bytes);
+  const bool along_members = in_steps && goes_along_members(endpoint, call, plan.bytes);
+  ChoiceReason reason = choice.reason(call.kind, access, in_place);
+  if (protocol == Protocol::kSingleCopy && along_members && !choice.is_granted(access)) {
+    protocol = Protocol::kPieces;  // on shared cores the kernel's copies take longer
+    reason = ChoiceReason::kModel;
+  }
   endpoint.set_algorithm(to_string(protocol));
-  endpoint.set_reason(choice.reason(call.kind, access, in_place));
+  endpoint.set_reason(reason);
   if (!exchange.valid()) {
     if (protocol != Protocol::kPieces)
       exchange = exchange_directly(endpoint, call, plan.kernel, in_place);
+    else if (along_members)
+      exchange = reduce_along_members(endpoint, call);
     else if (in_steps)
       exchange = exchange_in_steps(endpoint, call, plan.kernel);
     else

@@ -164,6 +164,7 @@ bool FailureWatch::has_done_what_is_awaited(int member) const noexcept {
   switch (open_.awaited) {
     case Awaited::kAnnouncements: return announced_word(member) >> 32 == open_.word >> 32;
     case Awaited::kPieces:
+    case Awaited::kTurn:
       return priority_block(member).pieces.load(std::memory_order_acquire) >= open_.awaited_count;
     case Awaited::kDone:
       return priority_block(member).calls_done.load(std::memory_order_acquire) >= open_.awaited_count;
@@ -176,6 +177,8 @@ std::vector<int> FailureWatch::missing_members() const {
   for (int member = 0; member < group_.size(); ++member) {
     if (!has_done_what_is_awaited(member)) missing.push_back(member);
   }
+  // Those behind the first one wait for it, too.
+  if (open_.awaited == Awaited::kTurn && !missing.empty()) return {missing.front()};
   // All are here, but one has stopped before it passed that on.
   if (missing.empty() && open_.awaited == Awaited::kAnnouncements && !group_.tree().empty())
     return LevelAnnouncements::find_idle(group_.tree(), priority_blocks_, open_.word);

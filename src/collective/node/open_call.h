@@ -16,6 +16,7 @@ namespace cohort::node {
 enum class Awaited {
   kAnnouncements,  ///< of the call
   kPieces,         ///< in the cells
+  kTurn,           ///< pieces, which each member passes on after the one before it
   kDone,           ///< of direct and registered collectives, and of shares
 };
 

@@ -31,15 +31,15 @@ class ProtocolChoice {
                                          : reason_of(tuning_.source(figure_of(kind, access, in_place)));
   }
 
- private:
-  static constexpr std::size_t kNever = std::numeric_limits<std::size_t>::max();
-
-  /// Whether the members' buffers allow the protocol that is wanted.
+  /// Whether COHORT_ALGORITHM names a protocol, and the members' buffers allow it.
   [[nodiscard]] bool is_granted(BufferAccess access) const {
     return forced_ == Protocol::kPieces ||
            (forced_ == Protocol::kDirect && access == BufferAccess::kAddressed) ||
            (forced_ == Protocol::kSingleCopy && access == BufferAccess::kSingleCopy);
   }
+
+ private:
+  static constexpr std::size_t kNever = std::numeric_limits<std::size_t>::max();
 
   [[nodiscard]] std::size_t smallest_uncopied_call(CollectiveKind kind, BufferAccess access,
                                                    bool in_place) const {

@@ -23,6 +23,11 @@ inline constexpr std::size_t kMostReadAtOnce = std::size_t{16} << 10;
 /// less. Six members and more get there; measured on two cores, which they shared.
 inline constexpr std::size_t kLeastSavedByShares = std::size_t{144} << 10;
 
+/// Members that share cores pass sums on to each other from so many bytes on, and from so many for each of
+/// them: with fewer pieces most of them wait.
+inline constexpr std::size_t kSmallestChain = std::size_t{256} << 10;
+inline constexpr std::size_t kLeastChainedPerMember = std::size_t{4} << 10;
+
 /// From here on an all-reduce among several sockets goes along them, in blocks so large that one is reduced
 /// on a socket while the one before it is on the next.
 inline constexpr std::size_t kSmallestSocketChain = std::size_t{256} << 10;
