@@ -2,7 +2,6 @@
 #include <cohort/collective/communicator.h>
 #include <cohort/collective/reduction.h>
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -78,30 +77,7 @@ TEST(MemberChain, CombinesInTheOrderOfTheRanks) {
   }
 }
 
-// A member that has its result goes on to the next call while others still read theirs in its cells.
-TEST(MemberChain, CallsFollowEachOther) {
-  constexpr std::int64_t kSummed = 70'000;
-  constexpr std::int64_t kSent = 20'000;
-  const auto communicator = make_communicator();
-  const int members = communicator->size();
-  std::vector<float> sum(kSummed);
-  std::vector<float> sent(kSent);
-  int wrong = 0;
-  for (int round = 0; round < 40; ++round) {
-    const auto value = static_cast<float>(round + 1);
-    std::ranges::fill(sum, value);
-    std::ranges::fill(sent, -value);
-    communicator->all_reduce(Tensor::wrap(std::span<float>(sum), {kSummed}), ReduceOp::kSum);
-    if (round % 3 != 0)
-      communicator->broadcast(Tensor::wrap(std::span<float>(sent), {kSent}), round % members);
-    wrong += std::ranges::count(sum, value * static_cast<float>(members)) == kSummed ? 0 : 1;
-    wrong += std::ranges::count(sent, -value) == kSent ? 0 : 1;
-  }
-  EXPECT_EQ(wrong, 0);
-}
-
-// It has announced the call, and stops at a page of its input: those behind it all wait for the member
-// before.
+// It has announced the call, and stops at a page of its input. Those behind it wait, too.
 TEST(MemberChain, NamesWhoDoesNotPassTheSumOn) {
   const auto communicator = make_communicator(1);
   const int stopped = session().size() / 2;

@@ -48,15 +48,18 @@ TEST(NodeCommunicator, NamesWhoLeftWithoutTheCall) {
 
 // A reduction of private memory among several members ends with reading each other's cells, which the next
 // call fills again: the roots of broadcasts are in a hurry to.
-TEST(NodeCommunicator, PiecesWaitForReadersOfTheReductionBefore) {
-  // One step in the first two of four cells; three pieces, so that each call begins at another cell.
-  constexpr std::int64_t kSummed = 16'000;
-  constexpr std::int64_t kSent = 20'000;
+class ReductionsBeforeBroadcasts : public ::testing::TestWithParam<std::int64_t> {};
+// One step in the first two of four cells, and nine pieces, which go along members that share cores.
+INSTANTIATE_TEST_SUITE_P(Elements, ReductionsBeforeBroadcasts, ::testing::Values(16'000, 70'000));
+
+TEST_P(ReductionsBeforeBroadcasts, PiecesWaitForTheReaders) {
+  const std::int64_t summed = GetParam();
+  constexpr std::int64_t kSent = 20'000;  // three pieces, so that each call begins at another cell
   const auto communicator = make_communicator();
   const int members = communicator->size();
-  std::vector<float> sum(kSummed);
+  std::vector<float> sum(static_cast<std::size_t>(summed));
   std::vector<float> sent(kSent);
-  const Tensor sum_tensor = Tensor::wrap(std::span<float>(sum), {kSummed});
+  const Tensor sum_tensor = Tensor::wrap(std::span<float>(sum), {summed});
   const Tensor sent_tensor = Tensor::wrap(std::span<float>(sent), {kSent});
   int wrong = 0;
   for (int round = 0; round < 300; ++round) {
@@ -65,7 +68,7 @@ TEST(NodeCommunicator, PiecesWaitForReadersOfTheReductionBefore) {
     std::ranges::fill(sent, -value);
     communicator->all_reduce(sum_tensor, ReduceOp::kSum);
     communicator->broadcast(sent_tensor, round % members);
-    wrong += std::ranges::count(sum, value * static_cast<float>(members)) == kSummed ? 0 : 1;
+    wrong += std::ranges::count(sum, value * static_cast<float>(members)) == summed ? 0 : 1;
     wrong += std::ranges::count(sent, -value) == kSent ? 0 : 1;
   }
   EXPECT_EQ(wrong, 0);

@@ -173,6 +173,7 @@ class Endpoint {
   [[nodiscard]] bool all_have_pieces(std::uint64_t pieces) noexcept;
   /// Where pieces go from member to member, in the order of their ranks.
   [[nodiscard]] bool has_passed(int member, std::uint64_t pieces) noexcept;
+  /// All have passed on the last one: later waits are not for a turn.
   void end_turns() noexcept { await(Awaited::kAnnouncements, open_.sequence); }
   /// This member has done its part of the open collective, or come to a point in it where all meet.
   void raise_done() noexcept;

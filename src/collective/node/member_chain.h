@@ -16,8 +16,9 @@
 
 namespace cohort::node {
 
-/// Whether a call that goes in pieces, of `bytes` on each member, goes this way: there are enough pieces for
-/// the number of members, they fit the members' cells, and a sum may be rounded after each member.
+/// Whether a call of `bytes` on each member that would go in shares, or by the kernel's copies, goes this
+/// way: there are enough pieces for the number of members, they fit the members' cells, and a sum may be
+/// rounded after each member.
 [[nodiscard]] bool goes_along_members(const Endpoint& endpoint, const CollectiveCall& call,
                                       std::size_t bytes) noexcept;
 
