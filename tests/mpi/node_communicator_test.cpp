@@ -49,8 +49,8 @@ TEST(NodeCommunicator, NamesWhoLeftWithoutTheCall) {
 // A reduction of private memory among several members ends with reading each other's cells, which the next
 // call fills again: the roots of broadcasts are in a hurry to.
 class ReductionsBeforeBroadcasts : public ::testing::TestWithParam<std::int64_t> {};
-// One step in the first two of four cells, and nine pieces, which go along members that share cores.
-INSTANTIATE_TEST_SUITE_P(Elements, ReductionsBeforeBroadcasts, ::testing::Values(16'000, 70'000));
+// One step in the first two of four cells, and eleven pieces, which go along members that share cores.
+INSTANTIATE_TEST_SUITE_P(Elements, ReductionsBeforeBroadcasts, ::testing::Values(16'000, 90'000));
 
 TEST_P(ReductionsBeforeBroadcasts, PiecesWaitForTheReaders) {
   const std::int64_t summed = GetParam();
