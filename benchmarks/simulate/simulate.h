@@ -34,7 +34,7 @@ struct SimulateOptions {
   std::optional<std::size_t> bytes = {};    ///< of the largest buffer of each call; none: of each, some sizes
   std::optional<CollectiveKind> kind = {};  ///< of the calls; none: all kinds
   std::optional<std::uint64_t> faults = {};  ///< so many jobs with a fault, and no times
-  std::uint64_t seed = 0;                    ///< of the first of them
+  std::uint64_t seed = 1;                    ///< of the first of them
   std::string plot = {};                     ///< file for a picture of the times; empty: none
 };
 

@@ -33,7 +33,7 @@ OptionsDescription options() {
   add_option(all, "taper", "N", "nodes' bandwidth over that of their switch's link; default 1");
   add_option(all, "plot", "FILE", "write a picture of the times there, in SVG");
   add_option(all, "faults", "N", "carry out N jobs with a fault instead, and check them");
-  add_option(all, "seed", "N", "of the first such job; default 0");
+  add_option(all, "seed", "N", "of the first such job; default 1");
   return all;
 }
 
@@ -71,7 +71,7 @@ CommandOptions parse(const GivenOptions& given) {
   if (given.has("faults")) simulate.faults = static_cast<std::uint64_t>(given.count("faults", 1, kMany));
   if (simulate.faults) given.refuse({"plot", "collective", "bytes"}, "jobs with faults have no times");
   simulate.plot = given.text("plot");
-  if (given.has("seed")) simulate.seed = static_cast<std::uint64_t>(given.count("seed", 0, 1 << 30));
+  if (given.has("seed")) simulate.seed = static_cast<std::uint64_t>(given.count("seed", 1, 1 << 30));
   return simulate;
 }
 

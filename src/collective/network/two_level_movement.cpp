@@ -1,12 +1,14 @@
 #include "two_level_movement.h"
 
-#include <map>
+#include <algorithm>
+#include <utility>
 
 #include <cohort/collective/copy_bytes.h>
 #include <cohort/collective/reduction.h>
 
 #include "../node/contribution.h"
 #include "collective/task/task_group.h"
+#include "pairwise_exchange.h"
 #include "pipeline.h"
 #include "stream.h"
 
@@ -47,15 +49,14 @@ bool has_node_part(const HierarchyContext& context) {
   return !context.alone_on_node() && context.topology.local_ranks_are_consecutive();
 }
 
-/// Members that exchange blocks with this one through the transport, other nodes' first.
-std::vector<int> remote_members(const HierarchyContext& context, const std::vector<int>& nodes) {
-  std::vector<int> members;
-  for (const int node : nodes) {
-    for (const int member : context.topology.members_of(node)) members.push_back(member);
-  }
-  if (has_node_part(context)) return members;
-  for (const int member : context.topology.local_members()) {
-    if (member != context.topology.rank()) members.push_back(member);
+/// Members that exchange blocks with this one through the transport, node by node; those of its own come
+/// last.
+std::vector<std::vector<int>> remote_members(const HierarchyContext& context, const std::vector<int>& nodes) {
+  std::vector<std::vector<int>> members;
+  for (const int node : nodes) members.push_back(context.topology.members_of(node));
+  if (!has_node_part(context)) {
+    members.push_back(context.topology.local_members());
+    std::erase(members.back(), context.topology.rank());
   }
   return members;
 }
@@ -107,28 +108,29 @@ Task<> two_level_all_gather(HierarchyContext& context, const CollectiveCall& cal
   const BlockRange own = range_of(call, rank);
   copy_block(call.input, call.output + own.offset, own.bytes);
 
-  TaskGroup tasks;
-  for (const int node : nodes_behind(topology)) {
-    const std::byte* const data = call.output + own.offset;
-    tasks.add(stream_to(context.wire, topology.agent_of(rank, node), kTag, data, own.bytes));
-  }
-  std::map<int, std::size_t> arrivals;  // by member, where this one receives for its node
-  for (const int node : nodes_before(topology)) {
-    for (const int member : topology.members_of(node)) {
+  std::size_t longest = 0;
+  for (int member = 0; member < topology.members(); ++member)
+    longest = std::max(longest, range_of(call, member).bytes);
+  const std::vector<int> behind = nodes_behind(topology);
+  const std::vector<int> before = nodes_before(topology);
+  PairwiseExchange exchange(context.wire, kTag, longest);
+  for (std::size_t step = 0; step < behind.size(); ++step) {
+    std::vector<Arriving> arriving;  // what this member receives for its node
+    for (const int member : topology.members_of(before[step])) {
       if (topology.agent_of(member, topology.own_node()) != rank) continue;
       const BlockRange range = range_of(call, member);
-      arrivals[member] =
-          tasks.add(stream_from(context.wire, member, kTag, call.output + range.offset, range.bytes));
+      arriving.push_back({member, call.output + range.offset, range.bytes});
     }
+    exchange.add_step({{topology.agent_of(rank, behind[step]), call.output + own.offset, own.bytes}},
+                      std::move(arriving));
   }
+  TaskGroup tasks;
+  tasks.add(exchange.receive());
+  tasks.add(exchange.send());
 
-  std::vector<int> nodes = nodes_before(topology);
-  nodes.insert(nodes.begin(), topology.own_node());
-  for (const int node : nodes) {
-    for (const int member : topology.members_of(node)) {
-      if (const auto arrival = arrivals.find(member); arrival != arrivals.end()) {
-        co_await tasks.wait_for(arrival->second);
-      }
+  for (std::size_t node = 0; node <= before.size(); ++node) {
+    if (node > 0) co_await tasks.run_alongside(exchange.arrival(node - 1));
+    for (const int member : topology.members_of(node == 0 ? topology.own_node() : before[node - 1])) {
       const node::Block block = node::block_of(call, member);
       const int agent = topology.agent_of(member, topology.own_node());
       std::byte* const data = call.output + range_of(call, member).offset;
@@ -150,10 +152,12 @@ Task<> two_level_gather_or_scatter(HierarchyContext& context, const CollectiveCa
     const BlockRange own = range_of(call, call.root);
     copy_block(call.input + (gathers ? 0 : own.offset), call.output + (gathers ? own.offset : 0), own.bytes);
     const std::vector<int> nodes = gathers ? nodes_before(topology) : nodes_behind(topology);
-    for (const int member : remote_members(context, nodes)) {
-      const BlockRange range = range_of(call, member);
-      tasks.add(gathers ? stream_from(context.wire, member, kTag, call.output + range.offset, range.bytes)
-                        : stream_to(context.wire, member, kTag, call.input + range.offset, range.bytes));
+    for (const std::vector<int>& members : remote_members(context, nodes)) {
+      for (const int member : members) {
+        const BlockRange range = range_of(call, member);
+        tasks.add(gathers ? stream_from(context.wire, member, kTag, call.output + range.offset, range.bytes)
+                          : stream_to(context.wire, member, kTag, call.input + range.offset, range.bytes));
+      }
     }
   }
   const bool near_root = topology.node_of(call.root) == topology.own_node();
@@ -175,15 +179,25 @@ Task<> two_level_gather_or_scatter(HierarchyContext& context, const CollectiveCa
 
 Task<> two_level_all_to_all(HierarchyContext& context, const CollectiveCall& call) {
   const Topology& topology = context.topology;
+  const std::vector<std::vector<int>> sources = remote_members(context, nodes_before(topology));
+  const std::vector<std::vector<int>> targets = remote_members(context, nodes_behind(topology));
+  PairwiseExchange exchange(context.wire, kTag, range_of(call, topology.rank()).bytes);
+  for (std::size_t step = 0; step < sources.size(); ++step) {
+    std::vector<Leaving> leaving;
+    for (const int member : targets[step]) {
+      const BlockRange range = range_of(call, member);
+      leaving.push_back({member, call.input + range.offset, range.bytes});
+    }
+    std::vector<Arriving> arriving;
+    for (const int member : sources[step]) {
+      const BlockRange range = range_of(call, member);
+      arriving.push_back({member, call.output + range.offset, range.bytes});
+    }
+    exchange.add_step(std::move(leaving), std::move(arriving));
+  }
   TaskGroup tasks;
-  for (const int member : remote_members(context, nodes_before(topology))) {
-    const BlockRange range = range_of(call, member);
-    tasks.add(stream_from(context.wire, member, kTag, call.output + range.offset, range.bytes));
-  }
-  for (const int member : remote_members(context, nodes_behind(topology))) {
-    const BlockRange range = range_of(call, member);
-    tasks.add(stream_to(context.wire, member, kTag, call.input + range.offset, range.bytes));
-  }
+  tasks.add(exchange.receive());
+  tasks.add(exchange.send());
   if (has_node_part(context)) {
     CollectiveCall part = call;
     const std::size_t first = range_of(call, topology.local_members().front()).offset;
