@@ -10,6 +10,7 @@
 #include "collective/choice/tuning_table.h"
 #include "direct.h"
 #include "protocol.h"
+#include "tuning.h"
 
 namespace cohort::node {
 
@@ -48,11 +49,15 @@ class ProtocolChoice {
     return tuning_.bytes(figure_of(kind, access, in_place)) * single_copy_factor(kind, access);
   }
 
-  /// Of a reduction each member has the kernel copy a share of every other one's buffer, so that a system
-  /// call copies the less the more members there are. The figure holds for up to four.
+  /// The figure holds for up to four members and for calls in which each byte goes to one of them.
   [[nodiscard]] std::size_t single_copy_factor(CollectiveKind kind, BufferAccess access) const {
+    if (access != BufferAccess::kSingleCopy) return 1;
+    if (kind == CollectiveKind::kAllGather)
+      return std::max<std::size_t>(kSingleCopyGatherFactor / members_, 1);
+    // Each member has the kernel copy a share of every other one's buffer, so that a system call copies the
+    // less the more members there are.
     const bool in_shares = kind == CollectiveKind::kAllReduce || kind == CollectiveKind::kReduce;
-    return access == BufferAccess::kSingleCopy && in_shares ? std::max<std::size_t>(members_ / 4, 1) : 1;
+    return in_shares ? std::max<std::size_t>(members_ / 4, 1) : 1;
   }
 
   [[nodiscard]] static Figure figure_of(CollectiveKind kind, BufferAccess access, bool in_place) {
