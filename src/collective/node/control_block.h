@@ -117,9 +117,14 @@ struct PriorityBlock {
 
   alignas(kFlagSpacing) std::atomic<std::uint64_t> pieces{
       0};  ///< pieces that lie in the cells, since the beginning
-  alignas(kFlagSpacing) std::atomic<std::uint64_t> calls_done{0};  ///< direct and registered ones, and shares
+  alignas(kFlagSpacing) std::atomic<std::uint64_t> calls_done{
+      0};  ///< direct and registered ones, shares, and what one reduces for all
 
-  /// Rung whenever one of the flags above has been raised.
+  /// In member 0's block, written by any member: who reduces a call for all, as {sequence of the call, rank},
+  /// 32 bits each.
+  alignas(kFlagSpacing) std::atomic<std::uint64_t> reducer{0};
+
+  /// Rung whenever its owner has raised one of the flags above.
   alignas(kFlagSpacing) Bell bell;
 
   /// The exact call, once this member has found a difference or waited for long. `described` is its sequence

@@ -91,6 +91,25 @@ bool Endpoint::all_are_done() noexcept {
   return true;
 }
 
+bool Endpoint::is_done(int member) noexcept {
+  await(Awaited::kDone, calls_done_);
+  open_.next_to_check = member;
+  const std::atomic<std::uint64_t>& theirs = priority_block(member).calls_done;
+  if (theirs.load(std::memory_order_acquire) < calls_done_) return false;
+  if (counter_ != nullptr) counter_->read(position_.rank, &theirs);
+  return true;
+}
+
+// All have announced this call. So none has gone on to another one, and what is written for this one stays.
+int Endpoint::choose_reducer() noexcept {
+  std::atomic<std::uint64_t>& chosen = priority_block(0).reducer;
+  const std::uint64_t own = open_.sequence << 32 | static_cast<std::uint32_t>(position_.rank);
+  std::uint64_t seen = chosen.load(std::memory_order_relaxed);
+  if (seen >> 32 != own >> 32 && chosen.compare_exchange_strong(seen, own, std::memory_order_relaxed))
+    return position_.rank;
+  return static_cast<int>(seen & 0xffffffff);
+}
+
 std::byte* Endpoint::cell(int member, std::uint64_t piece) const noexcept {
   const BufferLocation location = cell_of(member, piece, position_.size);
   return priority_block(location.owner).cells[location.index].data();

@@ -178,6 +178,10 @@ class Endpoint {
   /// This member has done its part of the open collective, or come to a point in it where all meet.
   void raise_done() noexcept;
   [[nodiscard]] bool all_are_done() noexcept;
+  /// The same of one member, where there are no levels.
+  [[nodiscard]] bool is_done(int member) noexcept;
+  /// After `all_announced`, once in a call: who reduces it for all, which is the first member that asks.
+  [[nodiscard]] int choose_reducer() noexcept;
   /// From here on a check counts every member as missing, this one too, that is not done.
   void await_next_done() noexcept { await(Awaited::kDone, calls_done_ + 1); }
 

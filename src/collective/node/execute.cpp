@@ -20,9 +20,9 @@ Task<> execute_small(Endpoint& endpoint, const CollectiveCall& call, const CallP
   if (endpoint.disagreement()) {
     co_await endpoint.failure_watch().explain_disagreement(call);
   }
-  if (small.in_shares()) {
-    small.reduce_own_share();
-    co_await until([&] { return endpoint.all_are_done(); });
+  if (small.in_two_steps()) {
+    small.reduce_own_part();
+    co_await until([&] { return small.is_reduced(); });
   }
   small.finish();
 }
@@ -169,9 +169,9 @@ void execute_now(Endpoint& endpoint, const CollectiveCall& call) {
   endpoint.record_arrival(call);
   endpoint.wait_for(call, [&] { return endpoint.all_announced(); });
   if (endpoint.disagreement()) endpoint.drive(call, endpoint.failure_watch().explain_disagreement(call));
-  if (small.in_shares()) {
-    small.reduce_own_share();
-    endpoint.wait_for(call, [&] { return endpoint.all_are_done(); });
+  if (small.in_two_steps()) {
+    small.reduce_own_part();
+    endpoint.wait_for(call, [&] { return small.is_reduced(); });
   }
   small.finish();
   endpoint.record_end_at_once();

@@ -17,7 +17,7 @@ enum class Awaited {
   kAnnouncements,  ///< of the call
   kPieces,         ///< in the cells
   kTurn,           ///< pieces, which each member passes on after the one before it
-  kDone,           ///< of direct and registered collectives, and of shares
+  kDone,           ///< of direct and registered collectives, of shares, and of what one reduces for all
 };
 
 /// What a member's announcement brings to the others beside its word.

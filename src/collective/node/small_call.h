@@ -26,30 +26,34 @@ class SmallCall {
     endpoint.open(plan);
     if (!in_line_) slot_ = endpoint.next_slot();
     const auto members = static_cast<std::size_t>(endpoint.position().size);
-    if (endpoint.has_levels() || members * plan.bytes > kLeastSavedByShares) [[unlikely]]
+    if (endpoint.has_levels() || members * plan.bytes >= kLeastForOne) [[unlikely]]
       choose_way();
     if (plan.bytes > 0) contribute_own();
     endpoint.announce();
     // What the others do not wait for comes after.
     endpoint.set_reason(ChoiceReason::kSize);
-    endpoint.set_algorithm(in_line_ ? "line" : in_shares_ ? "shares" : "slot");
+    endpoint.set_algorithm(in_line_ ? "line" : in_shares_ ? "shares" : by_one_ ? "by_one" : "slot");
   }
 
-  /// Whether many members reduce it in shares.
-  [[nodiscard]] bool in_shares() const noexcept { return in_shares_; }
-  /// Then, after all have announced the same call: does this member's. All are done with theirs before
-  /// `finish`.
-  void reduce_own_share();
+  /// Whether many members reduce it in shares, or one of them for all.
+  [[nodiscard]] bool in_two_steps() const noexcept { return in_shares_ || by_one_; }
+  /// Then, after all have announced the same call: does this member's part of it.
+  void reduce_own_part();
+  /// And this is waited for before `finish`.
+  [[nodiscard]] bool is_reduced() const noexcept {
+    return by_one_ ? endpoint_.is_done(reducer_) : endpoint_.all_are_done();
+  }
 
   /// Makes the result. After all have announced the same call.
   void finish() {
-    if (!endpoint_.is_plain() || in_shares_) [[unlikely]]
+    if (!endpoint_.is_plain() || in_two_steps()) [[unlikely]]
       return finish_among_many();
     collect_result();
   }
 
  private:
   void choose_way() noexcept;
+  void reduce_for_all();
   void finish_among_many();
   [[nodiscard]] bool needs_contributions() const;
   void take_result();
@@ -90,6 +94,8 @@ class SmallCall {
   const CallPlan& plan_;
   bool in_line_;
   bool in_shares_ = false;
+  bool by_one_ = false;
+  int reducer_ = 0;                  ///< where one member reduces for all
   bool reduced_on_the_way_ = false;  ///< at the top of the tree
   bool from_root_ = false;           ///< along the tree, the root's contribution alone
   std::uint64_t slot_ = 0;

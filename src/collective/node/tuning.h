@@ -23,6 +23,11 @@ inline constexpr std::size_t kMostReadAtOnce = std::size_t{16} << 10;
 /// less. Six members and more get there; measured on two cores, which they shared.
 inline constexpr std::size_t kLeastSavedByShares = std::size_t{144} << 10;
 
+/// Where so many members share cores, one reduces a small call for all of them if it reads so many bytes:
+/// what each would read takes longer then than to wait for that one. Measured with 8 to 64 on two cores.
+inline constexpr std::size_t kFewestForOne = 12;
+inline constexpr std::size_t kLeastForOne = std::size_t{16} << 10;
+
 /// Members that share cores pass sums on to each other from so many bytes on, and from so many for each of
 /// them: with fewer pieces most of them wait.
 inline constexpr std::size_t kSmallestChain = std::size_t{256} << 10;
@@ -39,8 +44,8 @@ inline constexpr std::size_t kSmallestSharedBroadcast = std::size_t{2} << 20;
 /// Private buffers are copied by the kernel from here on: below, the system call costs more than a
 /// second copy through the caches.
 inline constexpr std::size_t kSmallestSingleCopy = std::size_t{256} << 10;
-/// An all-gather from results of so many times that on: each byte is read by all from the cell that its member
-/// has filled, while the kernel copies from and to memory that the other cores' caches hold.
+/// An all-gather from results of so many times that on: each byte is read by all from the cell that its
+/// member has filled, while the kernel copies from and to memory that the other cores' caches hold.
 inline constexpr std::size_t kSingleCopyGatherFactor = 32;
 
 /// Bytes per system call: what was pulled in is reduced while it is still in the second-level cache.
