@@ -1,14 +1,15 @@
 // Exchanges whose members are all on one thread, and go on when they are told.
 #include "collective/network/pairwise_exchange.h"
 
-#include <array>
-#include <cstring>
+#include <algorithm>
+#include <chrono>
 #include <memory>
 #include <vector>
 
 #include <gtest/gtest.h>
 
-#include "collective/network/cost_model.h"
+#include <cohort/base/monotonic_clock.h>
+
 #include "collective/task/task_group.h"
 #include "thread_transport.h"
 
@@ -28,6 +29,11 @@ class ShortMessages final : public testing::ThreadTransport {
   std::size_t sent_bytes = 0;
 };
 
+using namespace std::chrono_literals;
+
+constexpr CostConstants kSlowNetwork{.latency_seconds = 1e-6, .seconds_per_byte = 1e-6};
+constexpr std::chrono::duration<double> kNoTimeout{0};
+
 /// What one member sends to another.
 std::byte mark_of(int from, int to) { return static_cast<std::byte>(from * 16 + to + 1); }
 
@@ -37,7 +43,11 @@ class Member {
   Member(const std::shared_ptr<testing::Switchboard>& board, int rank, const std::vector<std::size_t>& bytes)
       : transport_(board, rank),
         wire_(transport_),
-        exchange_(wire_, 1, *std::ranges::max_element(bytes)),
+        exchange_(wire_, 1,
+                  {.nodes = static_cast<int>(bytes.size()),
+                   .blocks = 1,
+                   .longest = *std::ranges::max_element(bytes)},
+                  kSlowNetwork, kNoTimeout),
         rank_(rank) {
     const auto members = static_cast<int>(bytes.size());
     for (int step = 1; step < members; ++step) {
@@ -114,7 +124,35 @@ TEST(PairwiseExchange, LetsAFewMessagesLeaveBeforeOthersCome) {
   auto members = members_with({5000, 5000, 5000, 5000});
   while (members[0]->go_on()) {
   }
-  EXPECT_EQ(members[0]->sent_bytes(), kPartsInFlight / 2 * 100);
+  EXPECT_EQ(members[0]->sent_bytes(), 400);
+}
+
+TEST(PairwiseExchange, SendsOnWhereNobodyElseSends) {
+  auto members = members_with({500, 500});
+  while (members[0]->go_on()) {
+  }
+  EXPECT_EQ(members[0]->sent_bytes(), 500);
+}
+
+TEST(PairwiseExchange, SendsAMessageAfterEachLongPause) {
+  VirtualClock clock;
+  auto members = members_with({5000, 5000, 5000});
+  for (int pause = 0; pause < 3; ++pause) {
+    while (members[0]->go_on()) {
+    }
+    EXPECT_EQ(members[0]->sent_bytes(), 400 + pause * 100);
+    clock.set(clock.now() + 1s);
+  }
+}
+
+TEST(PairwiseWindow, GrowsWithLatencyAndRate) {
+  const CostConstants slow{.latency_seconds = 50e-6, .seconds_per_byte = 8e-9};
+  const CostConstants fast{.latency_seconds = 30e-6, .seconds_per_byte = 8e-11};
+  constexpr std::size_t kMessage = std::size_t{56} << 10;
+  constexpr std::size_t kLong = std::size_t{4} << 20;
+  EXPECT_EQ(window_of({.nodes = 4, .blocks = 1, .longest = kLong}, kMessage, slow).ahead, 4);
+  EXPECT_EQ(window_of({.nodes = 4, .blocks = 1, .longest = kLong}, kMessage, fast).ahead, 20);
+  EXPECT_EQ(window_of({.nodes = 4, .blocks = 8, .longest = kLong}, kMessage, slow).ahead, 2);
 }
 
 TEST(PairwiseExchange, LetsShortBlocksLeaveAtOnce) {

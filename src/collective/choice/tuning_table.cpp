@@ -23,7 +23,7 @@ constexpr std::array<Spec, kFigures> kSpecs{{
     {"direct_move_bytes", "all-gather, gather, scatter and all-to-all: `direct` from here on",
      node::kSmallestDirectMove},
     {"direct_broadcast_bytes", "broadcast: `direct` from here on", node::kSmallestDirectBroadcast},
-    {"single_copy_bytes", "memory outside the heap: `single_copy` from here on", node::kSmallestSingleCopy},
+    {"single_copy_bytes", "memory outside the heap: `single_copy` from here on, all-gathers later", node::kSmallestSingleCopy},
     {"latency_seconds", "alpha: a short message between nodes", kNetwork.latency_seconds},
     {"seconds_per_byte", "beta: a byte on a node's wire", kNetwork.seconds_per_byte},
     {"reduce_seconds_per_byte", "gamma: a byte reduced", kNetwork.reduce_seconds_per_byte},

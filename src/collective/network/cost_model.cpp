@@ -146,7 +146,7 @@ constexpr double kOfMessageOnLink = 0.1;
 /// latencies.
 constexpr double kMeetingsOfNode = 0.25;
 
-/// The messages of a pairwise call are under way together, so that each further one costs a part of a
+/// The short messages of a pairwise call are under way together, so that each further one costs a part of a
 /// latency: over four hosts two rounds took 1.0 to 1.17 times as long as three such messages. Members send to
 /// one member of each other node, or, where each has a block for each, to all of them; `members` of a node.
 double pairwise_latencies(CollectiveKind kind, const LaneShape& lane, double members) {

@@ -1,13 +1,14 @@
-// The members' part of a call in which each sends blocks to one other node after another, and receives from
-// one after another. If long blocks left for all nodes at once, those of many would meet before each
-// receiver: queues overflow there, and TCP waits for what was lost. So a message leaves only once an earlier
-// one has come.
+// A member's part of a call in which it sends a block to one other node after another, and receives from one
+// after another. If long blocks left for all nodes at once, those of many would meet before each receiver:
+// queues overflow there, and TCP waits for what was lost. So a member sends its next message only once it has
+// received one of a few before it; a member that receives less than it sends is held back less.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
-#include <deque>
 #include <vector>
 
+#include <cohort/collective/algorithm.h>
 #include <cohort/collective/task.h>
 
 #include "stream.h"
@@ -15,13 +16,31 @@
 
 namespace cohort::network {
 
+/// What the members exchange, as all of them know it.
+struct PairwiseShape {
+  int nodes;
+  std::size_t blocks;   ///< that a member sends in a step
+  std::size_t longest;  ///< bytes of the longest block
+};
+
+/// Of messages of each block of a step.
+struct PairwiseWindow {
+  std::size_t ahead;      ///< that a member may have sent beyond what it has received
+  std::size_t in_flight;  ///< that it has started to send and, likewise, to receive
+};
+/// As many as it takes to keep the network busy.
+[[nodiscard]] PairwiseWindow window_of(const PairwiseShape& shape, std::size_t message_bytes,
+                                       const CostConstants& network);
+
 class PairwiseExchange {
  public:
-  /// `longest`: bytes of the longest block that any two members exchange.
-  PairwiseExchange(Wire& wire, int tag, std::size_t longest);
+  /// `timeout`: of the call. Where one node is slow, all wait for each other's steps; then a message leaves
+  /// from time to time all the same, so that a long call is not taken for a standstill.
+  PairwiseExchange(Wire& wire, int tag, const PairwiseShape& shape, const CostConstants& network,
+                   std::chrono::duration<double> timeout);
 
-  /// What this member sends and receives in its next step. All members take as many, and what one of them
-  /// sends in a step the other one receives in the same step.
+  /// What this member sends and receives in its next step. What one member sends in a step the other one
+  /// receives in the same step.
   void add_step(std::vector<Leaving> leaving, std::vector<Arriving> arriving);
 
   /// All steps. Both go on side by side: sending waits for what has been received.
@@ -38,19 +57,19 @@ class PairwiseExchange {
     std::vector<Arriving> arriving;
   };
 
-  [[nodiscard]] std::size_t parts() const noexcept { return steps_.size() * parts_per_step_; }
-  /// How many parts are in flight at most, of those that leave as of those that are awaited.
-  [[nodiscard]] std::size_t in_flight() const noexcept;
-  [[nodiscard]] Transfers start_sending(std::size_t part);
-  [[nodiscard]] Transfers start_receiving(std::size_t part);
+  // A round is a message of each block of a step.
+  [[nodiscard]] std::size_t rounds() const noexcept { return steps_.size() * rounds_per_step_; }
+  [[nodiscard]] Transfers start_sending(std::size_t round);
+  [[nodiscard]] Transfers start_receiving(std::size_t round);
 
   Wire& wire_;
   int tag_;
-  std::size_t part_bytes_;  ///< of a block, as long as a message
-  std::size_t parts_per_step_;
+  std::size_t message_bytes_;
+  std::size_t rounds_per_step_;
+  PairwiseWindow window_;
+  std::chrono::duration<double> pause_;  ///< after which a message leaves although nothing has come
   std::vector<Step> steps_;
-  std::size_t most_blocks_ = 1;  ///< that leave in a step
-  std::size_t come_ = 0;         ///< parts, from the first on
+  std::size_t rounds_received_ = 0;
 };
 
 }  // namespace cohort::network

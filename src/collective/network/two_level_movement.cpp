@@ -49,12 +49,23 @@ bool has_node_part(const HierarchyContext& context) {
   return !context.alone_on_node() && context.topology.local_ranks_are_consecutive();
 }
 
+PairwiseExchange exchange_of(HierarchyContext& context, const CollectiveCall& call, std::size_t blocks) {
+  const node::Endpoint& endpoint = context.endpoint;
+  return {context.wire,
+          kTag,
+          {.nodes = context.topology.nodes(),
+           .blocks = blocks,
+           .longest = node::block_elements(call) * size_of(call.dtype)},
+          context.constants,
+          endpoint.group().timeout(endpoint.as_called(call))};
+}
+
 /// Members that exchange blocks with this one through the transport, node by node; those of its own come
 /// last.
 std::vector<std::vector<int>> remote_members(const HierarchyContext& context, const std::vector<int>& nodes) {
   std::vector<std::vector<int>> members;
   for (const int node : nodes) members.push_back(context.topology.members_of(node));
-  if (!has_node_part(context)) {
+  if (!has_node_part(context) && !context.alone_on_node()) {
     members.push_back(context.topology.local_members());
     std::erase(members.back(), context.topology.rank());
   }
@@ -108,12 +119,9 @@ Task<> two_level_all_gather(HierarchyContext& context, const CollectiveCall& cal
   const BlockRange own = range_of(call, rank);
   copy_block(call.input, call.output + own.offset, own.bytes);
 
-  std::size_t longest = 0;
-  for (int member = 0; member < topology.members(); ++member)
-    longest = std::max(longest, range_of(call, member).bytes);
   const std::vector<int> behind = nodes_behind(topology);
   const std::vector<int> before = nodes_before(topology);
-  PairwiseExchange exchange(context.wire, kTag, longest);
+  PairwiseExchange exchange = exchange_of(context, call, 1);
   for (std::size_t step = 0; step < behind.size(); ++step) {
     std::vector<Arriving> arriving;  // what this member receives for its node
     for (const int member : topology.members_of(before[step])) {
@@ -128,9 +136,11 @@ Task<> two_level_all_gather(HierarchyContext& context, const CollectiveCall& cal
   tasks.add(exchange.receive());
   tasks.add(exchange.send());
 
-  for (std::size_t node = 0; node <= before.size(); ++node) {
-    if (node > 0) co_await tasks.run_alongside(exchange.arrival(node - 1));
-    for (const int member : topology.members_of(node == 0 ? topology.own_node() : before[node - 1])) {
+  std::vector<int> nodes = before;
+  nodes.insert(nodes.begin(), topology.own_node());
+  for (std::size_t index = 0; index < nodes.size(); ++index) {
+    if (index > 0) co_await tasks.run_alongside(exchange.arrival(index - 1));
+    for (const int member : topology.members_of(nodes[index])) {
       const node::Block block = node::block_of(call, member);
       const int agent = topology.agent_of(member, topology.own_node());
       std::byte* const data = call.output + range_of(call, member).offset;
@@ -181,7 +191,8 @@ Task<> two_level_all_to_all(HierarchyContext& context, const CollectiveCall& cal
   const Topology& topology = context.topology;
   const std::vector<std::vector<int>> sources = remote_members(context, nodes_before(topology));
   const std::vector<std::vector<int>> targets = remote_members(context, nodes_behind(topology));
-  PairwiseExchange exchange(context.wire, kTag, range_of(call, topology.rank()).bytes);
+  PairwiseExchange exchange =
+      exchange_of(context, call, static_cast<std::size_t>(topology.most_members_on_a_node()));
   for (std::size_t step = 0; step < sources.size(); ++step) {
     std::vector<Leaving> leaving;
     for (const int member : targets[step]) {

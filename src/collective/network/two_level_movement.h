@@ -6,6 +6,7 @@
 //               nodes gather. n beta and the latency of one segment.
 //   all-gather  each block to one member of every other node. (p-1)/p n beta for p nodes.
 //   gather, scatter, all-to-all  pairwise between nodes, through shared memory within.
+//   Long all-gathers and all-to-alls go in steps (pairwise_exchange.h).
 //
 // All but the broadcast take p-1 rounds; few_rounds.h is for data that is short.
 #pragma once

@@ -46,18 +46,22 @@ class ProtocolChoice {
                                                    bool in_place) const {
     if (access == BufferAccess::kNone) return kNever;
     if (is_granted(access)) return forced_ == Protocol::kPieces ? kNever : 0;
-    return tuning_.bytes(figure_of(kind, access, in_place)) * single_copy_factor(kind, access);
+    const std::size_t figure = tuning_.bytes(figure_of(kind, access, in_place));
+    return access == BufferAccess::kSingleCopy ? smallest_single_copy(kind, figure) : figure;
   }
 
-  /// The figure holds for up to four members and for calls in which each byte goes to one of them.
-  [[nodiscard]] std::size_t single_copy_factor(CollectiveKind kind, BufferAccess access) const {
-    if (access != BufferAccess::kSingleCopy) return 1;
-    if (kind == CollectiveKind::kAllGather)
-      return std::max<std::size_t>(kSingleCopyGatherFactor / members_, 1);
-    // Each member has the kernel copy a share of every other one's buffer, so that a system call copies the
-    // less the more members there are.
-    const bool in_shares = kind == CollectiveKind::kAllReduce || kind == CollectiveKind::kReduce;
-    return in_shares ? std::max<std::size_t>(members_ / 4, 1) : 1;
+  /// The figure holds for reductions of up to four members, and for calls that bring each byte to one member.
+  [[nodiscard]] std::size_t smallest_single_copy(CollectiveKind kind, std::size_t figure) const {
+    switch (kind) {
+      // Each member has the kernel copy a share of every other one's buffer, so that a system call copies the
+      // less the more members there are.
+      case CollectiveKind::kAllReduce:
+      case CollectiveKind::kReduce: return figure * std::max<std::size_t>(members_ / 4, 1);
+      // Measured with up to eight members.
+      case CollectiveKind::kAllGather:
+        return members_ <= 8 ? figure * kSingleCopyGatherFactor / members_ : figure;
+      default: return figure;
+    }
   }
 
   [[nodiscard]] static Figure figure_of(CollectiveKind kind, BufferAccess access, bool in_place) {

@@ -44,8 +44,7 @@ inline constexpr std::size_t kSmallestSharedBroadcast = std::size_t{2} << 20;
 /// Private buffers are copied by the kernel from here on: below, the system call costs more than a
 /// second copy through the caches.
 inline constexpr std::size_t kSmallestSingleCopy = std::size_t{256} << 10;
-/// An all-gather from results of so many times that on: each byte is read by all from the cell that its
-/// member has filled, while the kernel copies from and to memory that the other cores' caches hold.
+/// An all-gather from results of so many times that on.
 inline constexpr std::size_t kSingleCopyGatherFactor = 32;
 
 /// Bytes per system call: what was pulled in is reduced while it is still in the second-level cache.
