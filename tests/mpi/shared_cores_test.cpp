@@ -155,7 +155,8 @@ TEST(OneReducer, ServesOneCallAfterTheOther) {
       EXPECT_EQ(communicator->last_algorithm(), elements == kLong ? "by_one" : "slot");
     }
     if (to_root && session().rank() != root) continue;
-    const auto expected = static_cast<float>(members * call + members * (members - 1) / 2);
+    const int sum = members * call + members * (members - 1) / 2;
+    const auto expected = static_cast<float>(sum);
     for (const float value : result.span<float>()) ASSERT_EQ(value, expected) << "call " << call;
   }
 }

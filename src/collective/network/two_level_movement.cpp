@@ -64,6 +64,7 @@ PairwiseExchange exchange_of(HierarchyContext& context, const CollectiveCall& ca
 /// last.
 std::vector<std::vector<int>> remote_members(const HierarchyContext& context, const std::vector<int>& nodes) {
   std::vector<std::vector<int>> members;
+  members.reserve(nodes.size() + 1);
   for (const int node : nodes) members.push_back(context.topology.members_of(node));
   if (!has_node_part(context) && !context.alone_on_node()) {
     members.push_back(context.topology.local_members());
