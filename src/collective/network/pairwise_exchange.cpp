@@ -9,6 +9,8 @@
 namespace cohort::network {
 namespace {
 
+/// A message that is held back leaves after this part of the call's deadline, or after that time.
+constexpr double kPausesPerTimeout = 20;
 constexpr std::chrono::duration<double> kLongestPause{1};
 
 bool all_done(std::vector<Transfer>& transfers) {
@@ -43,30 +45,20 @@ PairwiseExchange::PairwiseExchange(Wire& wire, int tag, const PairwiseShape& sha
       message_bytes_(bytes_of_message(shape, wire.message_bytes())),
       rounds_per_step_(std::max<std::size_t>((shape.longest + message_bytes_ - 1) / message_bytes_, 1)),
       window_(window_of(shape, wire.message_bytes(), network)),
-      pause_(timeout.count() > 0 ? std::min(timeout / 20, kLongestPause) : kLongestPause) {}
+      pause_(timeout.count() > 0 ? std::min(timeout / kPausesPerTimeout, kLongestPause) : kLongestPause) {}
 
 void PairwiseExchange::add_step(std::vector<Leaving> leaving, std::vector<Arriving> arriving) {
   steps_.push_back({std::move(leaving), std::move(arriving)});
 }
 
-PairwiseExchange::Transfers PairwiseExchange::start_sending(std::size_t round) {
+template <class Block, class Start>
+PairwiseExchange::Transfers PairwiseExchange::start(std::size_t round, std::vector<Block> Step::*blocks,
+                                                    Start start_message) {
   const std::size_t offset = round % rounds_per_step_ * message_bytes_;
   Transfers transfers;
-  for (const Leaving& block : steps_[round / rounds_per_step_].leaving) {
-    if (offset >= block.bytes) continue;
-    transfers.push_back(
-        wire_.send(block.to, tag_, block.data + offset, std::min(message_bytes_, block.bytes - offset)));
-  }
-  return transfers;
-}
-
-PairwiseExchange::Transfers PairwiseExchange::start_receiving(std::size_t round) {
-  const std::size_t offset = round % rounds_per_step_ * message_bytes_;
-  Transfers transfers;
-  for (const Arriving& block : steps_[round / rounds_per_step_].arriving) {
-    if (offset >= block.bytes) continue;
-    transfers.push_back(
-        wire_.receive(block.from, tag_, block.into + offset, std::min(message_bytes_, block.bytes - offset)));
+  for (const Block& block : steps_[round / rounds_per_step_].*blocks) {
+    if (offset < block.bytes)
+      transfers.push_back(start_message(block, offset, std::min(message_bytes_, block.bytes - offset)));
   }
   return transfers;
 }
@@ -81,7 +73,10 @@ Task<> PairwiseExchange::send() {
     const MonotonicClock::time_point since = MonotonicClock::now();
     co_await until(
         [&] { return round < rounds_received_ + window_.ahead || MonotonicClock::now() - since >= pause_; });
-    under_way.push_back(start_sending(round));
+    under_way.push_back(
+        start(round, &Step::leaving, [this](const Leaving& block, std::size_t offset, std::size_t bytes) {
+          return wire_.send(block.to, tag_, block.data + offset, bytes);
+        }));
     if (under_way.size() < window_.in_flight) continue;
     co_await until([&] { return all_done(under_way.front()); });
     under_way.pop_front();
@@ -93,7 +88,10 @@ Task<> PairwiseExchange::receive() {
   std::deque<Transfers> awaited;
   for (std::size_t round = 0; rounds_received_ < rounds();) {
     if (round < rounds() && awaited.size() < window_.in_flight) {
-      awaited.push_back(start_receiving(round++));
+      awaited.push_back(start(round++, &Step::arriving,
+                              [this](const Arriving& block, std::size_t offset, std::size_t bytes) {
+                                return wire_.receive(block.from, tag_, block.into + offset, bytes);
+                              }));
       continue;
     }
     co_await until([&] { return all_done(awaited.front()); });

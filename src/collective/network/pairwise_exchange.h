@@ -2,6 +2,9 @@
 // after another. If long blocks left for all nodes at once, those of many would meet before each receiver:
 // queues overflow there, and TCP waits for what was lost. So a member sends its next message only once it has
 // received one of a few before it; a member that receives less than it sends is held back less.
+//
+// The thread that drives the member's call uses it. Buffers are the caller's, and they and the wire outlive
+// it. Who is missing comes out as in any call between nodes: see failure_detector.h.
 #pragma once
 
 #include <chrono>
@@ -39,6 +42,10 @@ class PairwiseExchange {
   PairwiseExchange(Wire& wire, int tag, const PairwiseShape& shape, const CostConstants& network,
                    std::chrono::duration<double> timeout);
 
+  // Its tasks refer to it.
+  PairwiseExchange(const PairwiseExchange&) = delete;
+  PairwiseExchange& operator=(const PairwiseExchange&) = delete;
+
   /// What this member sends and receives in its next step. What one member sends in a step the other one
   /// receives in the same step.
   void add_step(std::vector<Leaving> leaving, std::vector<Arriving> arriving);
@@ -59,8 +66,9 @@ class PairwiseExchange {
 
   // A round is a message of each block of a step.
   [[nodiscard]] std::size_t rounds() const noexcept { return steps_.size() * rounds_per_step_; }
-  [[nodiscard]] Transfers start_sending(std::size_t round);
-  [[nodiscard]] Transfers start_receiving(std::size_t round);
+  /// `start_message(block, offset, bytes)` starts a block's message of that round.
+  template <class Block, class Start>
+  [[nodiscard]] Transfers start(std::size_t round, std::vector<Block> Step::*blocks, Start start_message);
 
   Wire& wire_;
   int tag_;

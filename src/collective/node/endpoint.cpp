@@ -45,13 +45,18 @@ bool Endpoint::all_have_pieces(std::uint64_t pieces) noexcept {
   return true;
 }
 
-bool Endpoint::has_passed(int member, std::uint64_t pieces) noexcept {
-  await(Awaited::kTurn, pieces);
+bool Endpoint::has_raised(int member, std::atomic<std::uint64_t> PriorityBlock::*flag, Awaited what,
+                          std::uint64_t count) noexcept {
+  await(what, count);
   open_.next_to_check = member;
-  const std::atomic<std::uint64_t>& theirs = priority_block(member).pieces;
-  if (theirs.load(std::memory_order_acquire) < pieces) return false;
+  const std::atomic<std::uint64_t>& theirs = priority_block(member).*flag;
+  if (theirs.load(std::memory_order_acquire) < count) return false;
   if (counter_ != nullptr) counter_->read(position_.rank, &theirs);
   return true;
+}
+
+bool Endpoint::has_passed(int member, std::uint64_t pieces) noexcept {
+  return has_raised(member, &PriorityBlock::pieces, Awaited::kTurn, pieces);
 }
 
 void Endpoint::raise_done() noexcept {
@@ -92,12 +97,7 @@ bool Endpoint::all_are_done() noexcept {
 }
 
 bool Endpoint::is_done(int member) noexcept {
-  await(Awaited::kDone, calls_done_);
-  open_.next_to_check = member;
-  const std::atomic<std::uint64_t>& theirs = priority_block(member).calls_done;
-  if (theirs.load(std::memory_order_acquire) < calls_done_) return false;
-  if (counter_ != nullptr) counter_->read(position_.rank, &theirs);
-  return true;
+  return has_raised(member, &PriorityBlock::calls_done, Awaited::kDone, calls_done_);
 }
 
 // All have announced this call. So none has gone on to another one, and what is written for this one stays.

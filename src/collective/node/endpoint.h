@@ -299,6 +299,9 @@ class Endpoint {
   }
   void count_reads_of_lines() const;
   void count_reads_of(std::atomic<std::uint64_t> PriorityBlock::*flag) const;
+  /// Waits for this one member, which raises the flag.
+  [[nodiscard]] bool has_raised(int member, std::atomic<std::uint64_t> PriorityBlock::*flag, Awaited what,
+                                std::uint64_t count) noexcept;
 
   std::shared_ptr<NodeGroup> group_;
   Position position_;

@@ -57,9 +57,8 @@ class ProtocolChoice {
       // less the more members there are.
       case CollectiveKind::kAllReduce:
       case CollectiveKind::kReduce: return figure * std::max<std::size_t>(members_ / 4, 1);
-      // Measured with up to eight members.
       case CollectiveKind::kAllGather:
-        return members_ <= 8 ? figure * kSingleCopyGatherFactor / members_ : figure;
+        return members_ <= kMostInLateSingleCopy ? figure * kSingleCopyGatherFactor / members_ : figure;
       default: return figure;
     }
   }

@@ -40,7 +40,7 @@ class SmallCall {
   /// Then, after all have announced the same call: does this member's part of it.
   void reduce_own_part();
   /// And this is waited for before `finish`.
-  [[nodiscard]] bool is_reduced() const noexcept {
+  [[nodiscard]] bool is_reduced() noexcept {
     return by_one_ ? endpoint_.is_done(reducer_) : endpoint_.all_are_done();
   }
 

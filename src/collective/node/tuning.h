@@ -44,7 +44,8 @@ inline constexpr std::size_t kSmallestSharedBroadcast = std::size_t{2} << 20;
 /// Private buffers are copied by the kernel from here on: below, the system call costs more than a
 /// second copy through the caches.
 inline constexpr std::size_t kSmallestSingleCopy = std::size_t{256} << 10;
-/// An all-gather from results of so many times that on.
+/// An all-gather among up to so many members from results of so many times that on.
+inline constexpr std::size_t kMostInLateSingleCopy = 8;
 inline constexpr std::size_t kSingleCopyGatherFactor = 32;
 
 /// Bytes per system call: what was pulled in is reduced while it is still in the second-level cache.
