@@ -279,8 +279,10 @@ void NodeGroup::detect_oversubscription() {
   // Members of one host may be on nodes of their own, where they cannot share memory.
   const std::string& host = members_[static_cast<std::size_t>(rank_of(first_own_))].host;
   const auto on_host = static_cast<int>(std::ranges::count(members_, host, &MemberInfo::host));
-  shares_cores_ = std::max(size(), on_host) > memory_->cores();
-  oversubscribed_ = waits_for_others || shares_cores_;
+  const bool more_than_cores = std::max(size(), on_host) > memory_->cores();
+  oversubscribed_ = waits_for_others || more_than_cores;
+  // Lines are counted for a machine that is only described, on which each member has a core of its own.
+  shares_cores_ = more_than_cores && !counter_;
 }
 
 ControlBlock* NodeGroup::find_block(const SplitMember& member, int worker) const noexcept {

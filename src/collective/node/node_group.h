@@ -130,7 +130,7 @@ class NodeGroup {
   /// More members on this host than cores, or several that wait for other nodes: then a waiting member gives
   /// its core away at once.
   [[nodiscard]] bool oversubscribed() const noexcept { return oversubscribed_; }
-  /// Only the first; the same on all members.
+  /// Only the first, which decides how calls are done; the same on all members.
   [[nodiscard]] bool shares_cores() const noexcept { return shares_cores_; }
 
   /// How long `call` waits for its members; 0: for ever.
