@@ -282,15 +282,24 @@ std::string describe_deadline(const CollectiveCall& call, double seconds) {
   return fmt::format("deadline of {:.3g} s{}", seconds, call.timeout_seconds ? " (set for this call)" : "");
 }
 
-std::string explain_missing(const CollectiveCall& call, std::uint64_t sequence, std::span<const int> missing,
+std::string explain_missing(const CollectiveCall& call, std::uint64_t sequence, const MissingMembers& missing,
                             std::span<const MemberInfo> members, double waited_seconds) {
-  return fmt::format(
-      "{} #{}: {} passed while waiting in {}; missing: {}. They are stopped, busy elsewhere, wait for others "
-      "themselves, or took another path through the program; raise the time-out ({}) if they are only slow.",
+  const bool all_answer = missing.silent.empty();
+  std::string text = fmt::format(
+      "{} #{}: {} passed while waiting in {}; missing: {}. {}, or took another path through the program; "
+      "raise "
+      "the time-out ({}) if they are only slow.",
       to_string(call.as_called().kind), sequence, describe_deadline(call, waited_seconds), describe(call),
-      list_members(call, missing, members),
+      list_members(call, all_answer ? missing.elsewhere : missing.silent, members),
+      all_answer ? "They answer, but are not in this call: they wait in another communicator or for a message"
+                 : "They are stopped, busy elsewhere, wait for others themselves",
       call.timeout_seconds ? "timeout_seconds of this call"
                            : "timeout_seconds, or COHORT_COLLECTIVE_TIMEOUT_SECONDS");
+  if (!all_answer && !missing.elsewhere.empty()) {
+    text += fmt::format(" Others are missing too, but answer: {}.",
+                        list_members(call, missing.elsewhere, members));
+  }
+  return text;
 }
 
 }  // namespace cohort

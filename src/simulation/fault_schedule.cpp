@@ -68,6 +68,7 @@ FaultSchedule fault_schedule(std::uint64_t seed) {
                                      .faults = {random_fault(random, nodes, members)},
                                      .communication = {.timeout_seconds = FaultSchedule::kTimeout}},
                          .calls = {}};
+  schedule.probes = below(random, 4) == 0;
   int calls = 1 + below(random, 5);
   int splits = 0;
   const int until_split = below(random, 2) == 0 ? below(random, static_cast<std::uint64_t>(calls)) : calls;
@@ -92,7 +93,8 @@ std::string FaultSchedule::describe() const {
       break;
     case Fault::Kind::kPartition: text += fmt::format("nodes up to {} are cut off", fault.node); break;
   }
-  text += fmt::format(" from {:.1f} us on;", fault.at_seconds * 1e6);
+  text +=
+      fmt::format(" from {:.1f} us on;{}", fault.at_seconds * 1e6, probes ? " the network is probed;" : "");
   for (const Call& call : calls) {
     const std::string by = call.of == kAll ? "" : fmt::format(" by groups of split {}", call.of);
     text += call.kind == CollectiveKind::kSplit

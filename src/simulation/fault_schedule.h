@@ -36,6 +36,7 @@ struct FaultSchedule {
 
   SimulatedClusterOptions cluster;
   std::vector<Call> calls;
+  bool probes = false;  ///< groups over several nodes measure the network first, and do not know its figures
 
   /// In words, for messages.
   [[nodiscard]] std::string describe() const;
@@ -50,9 +51,7 @@ struct FaultSchedule {
 /// parts, one of the other part. What a late node's own members say is not judged, for they ask in vain.
 /// Where all members still answer each other, the error may blame the network between them. Who waits in one
 /// communicator may blame a member that waits in another one, or has failed there; then that member's error
-/// counts. Where these go in a circle, as between members that still wait in a split and others that have
-/// their groups, a member that the fault has touched must be among those that somebody's error says are
-/// missing, unless a link was cut. Otherwise what is wrong.
+/// counts. Otherwise what is wrong.
 [[nodiscard]] std::string problem_of(const FaultSchedule& schedule);
 
 }  // namespace cohort::simulation

@@ -29,7 +29,7 @@ class FewLanes : public ::testing::TestWithParam<Case> {
     const Layout& layout = GetParam().layout;
     // Also of groups without one of the members.
     for (const int members : {layout.nodes * layout.members, layout.nodes * layout.members - 1})
-      TuningStore::of_this_process().keep(fmt::format("{} nodes, {} members", layout.nodes, members), table);
+      TuningStore::of_this_process().keep(shape_of_network(layout.nodes, members), table);
   }
 };
 

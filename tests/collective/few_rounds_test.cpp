@@ -370,8 +370,7 @@ TEST_P(FewRoundsCalls, GiveTheResultsOfPairwiseOnes) {
   const bool uneven = GetParam().uneven;
   const int members = layout.nodes * layout.members;
   for (const int of : {members, members - 1})  // in place of a probe
-    TuningStore::of_this_process().keep(fmt::format("{} nodes, {} members", layout.nodes, of),
-                                        slow_network());
+    TuningStore::of_this_process().keep(shape_of_network(layout.nodes, of), slow_network());
   const auto check = [nodes = layout.nodes](Communicator& communicator) {
     for (const std::int64_t elements : {0, 80, 512, 20'000}) check_calls(communicator, nodes, elements);
     check_mean(communicator);

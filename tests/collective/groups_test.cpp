@@ -1,4 +1,5 @@
 // Groups split off communicators of threads, on one node and on several that are pretended.
+#include <barrier>
 #include <memory>
 #include <vector>
 
@@ -72,6 +73,16 @@ TEST_P(GroupsBetweenNodes, NeedEverybodyToSplit) {
 TEST_P(GroupsBetweenNodes, KeepTheirErrors) {
   for_each_member(GetParam(), check_errors_stay_in_their_group);
   for_each_member(GetParam(), check_leaving_a_group);
+}
+TEST_P(GroupsBetweenNodes, NameWhoHasStoppedBeforeWhoWaits) {
+  std::barrier all(GetParam().nodes * GetParam().members);
+  for_each_member(GetParam(), [&](Communicator& communicator) {
+    EXPECT_EQ(communicator.name(), "network");
+    for (const Driver driver : {Driver::kCaller, Driver::kProgressThread}) {
+      const std::unique_ptr<Communicator> group = communicator.split(0);
+      check_stopped_before_waiting(*group, driver, [&] { all.arrive_and_wait(); });
+    }
+  });
 }
 TEST_P(GroupsBetweenNodes, AreOfOneNodeWhereTheirMembersAre) {
   for_each_member(GetParam(), [](Communicator& communicator) {

@@ -39,6 +39,10 @@ TEST(GroupsOfRanks, KeepTheirErrors) {
   meet();
 }
 
+TEST(GroupsOfRanks, NameWhoHasStoppedBeforeWhoWaits) {
+  testing::check_stopped_before_waiting(*make_communicator(), testing::Driver::kCaller, [] { meet(); });
+}
+
 /// Where MPI's table of communicators has a place: a low number as long as they are freed.
 int free_place_for_communicators() {
   MPI_Comm copy = MPI_COMM_NULL;

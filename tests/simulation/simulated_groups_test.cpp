@@ -1,6 +1,7 @@
 // Groups of members of a simulated cluster: along the rows and columns of a grid of nodes, on one node, and
 // within each other; side by side and beside their parent.
 #include <algorithm>
+#include <array>
 #include <string>
 #include <vector>
 
@@ -12,7 +13,10 @@
 namespace cohort::simulation {
 namespace {
 
+using ::testing::AllOf;
+using ::testing::AnyOf;
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 /// Nodes in rows and columns.
 struct Grid {
@@ -188,6 +192,73 @@ TEST(SimulatedGroup, NamesItsOwnMemberThatWasKilled) {
   for (const int rank : {0, 2, 4}) {
     EXPECT_FALSE(run.errors[static_cast<std::size_t>(rank)]) << "its group is whole";
     EXPECT_EQ(run.calls[static_cast<std::size_t>(rank)], kCalls);
+  }
+}
+
+TEST(SimulatedGroup, IsNotBlamedForTheMemberForWhichItWaits) {
+  SimulatedCluster cluster({.nodes = 4,
+                            .faults = {{.kind = Fault::Kind::kKill, .at_seconds = 1e-3, .member = 3}},
+                            .communication = {.timeout_seconds = 2}});
+  expect_no_errors(cluster.run(
+      1, [&](Communicator& member, int) { return cluster.split(member.rank(), member, member.rank() / 2); }));
+  const SimulatedRun run = cluster.run(2000, [&](Communicator& member, int) {
+    return (member.rank() < 2 ? member : *cluster.group(member.rank(), 0)).barrier_async();
+  });
+  for (const int rank : {0, 1}) {
+    ASSERT_TRUE(run.errors[static_cast<std::size_t>(rank)]);
+    EXPECT_THAT(run.errors[static_cast<std::size_t>(rank)]->what(),
+                AllOf(HasSubstr("missing: member 3 (worker 3, host node3). They are stopped"),
+                      HasSubstr("but answer: member 2 (worker 2, host node2).")));
+  }
+  ASSERT_TRUE(run.errors[2]);
+  EXPECT_EQ(run.errors[2]->origin().host, "node3") << run.errors[2]->what();
+}
+
+TEST(SimulatedGroup, MayWaitForItsParentWhichWaitsForIt) {
+  SimulatedCluster cluster({.nodes = 3, .communication = {.timeout_seconds = 2}});
+  expect_no_errors(cluster.run(1, [&](Communicator& member, int) {
+    return cluster.split(member.rank(), member, member.rank() > 0 ? 1 : 0);
+  }));
+  const SimulatedRun run = cluster.run(1, [&](Communicator& member, int) {
+    return (member.rank() == 1 ? *cluster.group(1, 0) : member).barrier_async();
+  });
+  const std::array<int, 3> blamed{1, 2, 1};
+  for (int rank = 0; rank < 3; ++rank) {
+    const std::optional<Error>& error = run.errors[static_cast<std::size_t>(rank)];
+    ASSERT_TRUE(error) << rank;
+    EXPECT_EQ(error->origin().host, fmt::format("node{}", blamed[static_cast<std::size_t>(rank)]));
+    EXPECT_THAT(error->what(), HasSubstr("They answer, but are not in this call"));
+  }
+}
+
+/// The argument: from whom, on its node or on another one.
+class MemberThatReceives : public ::testing::TestWithParam<int> {};
+
+TEST_P(MemberThatReceives, AnswersFromThere) {
+  SimulatedCluster cluster({.nodes = 2, .members = 2, .communication = {.timeout_seconds = 2}});
+  const Tensor tensor = Tensor::zeros({1}, DType::kFloat32);
+  const SimulatedRun run = cluster.run(1, [&](Communicator& member, int) {
+    return member.rank() == 1 ? member.receive_async(tensor, GetParam(), 0, 100) : member.barrier_async();
+  });
+  for (const int rank : {0, 2, 3}) {
+    const std::optional<Error>& error = run.errors[static_cast<std::size_t>(rank)];
+    ASSERT_TRUE(error) << rank;
+    EXPECT_THAT(error->what(), HasSubstr("missing: member 1 (worker 0, host node0). They answer, but"));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(From, MemberThatReceives, ::testing::Values(0, 2));
+
+TEST(SimulatedNetwork, ThatIsCutIsReportedByAnEnd) {
+  SimulatedCluster cluster(
+      {.nodes = 4,
+       .faults = {{.kind = Fault::Kind::kCut, .at_seconds = 1e-3, .node = 2, .other = 3}},
+       .communication = {.timeout_seconds = 2}});
+  const SimulatedRun run =
+      cluster.run(2000, [&](Communicator& member, int) { return member.barrier_async(); });
+  for (const std::optional<Error>& error : run.errors) {
+    ASSERT_TRUE(error);
+    EXPECT_THAT(error->origin().host, AnyOf("node2", "node3")) << error->what();
   }
 }
 

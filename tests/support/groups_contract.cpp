@@ -245,6 +245,34 @@ void check_errors_stay_in_their_group(Communicator& communicator) {
   communicator.barrier();
 }
 
+void check_stopped_before_waiting(Communicator& communicator, Driver driver,
+                                  const std::function<void()>& meet) {
+  const int size = communicator.size();
+  const int stopped = size - 1;
+  const int waiting = size - 2;
+  if (size < 3 || communicator.name() != "network") return;
+  const std::unique_ptr<Communicator> group = communicator.split(communicator.rank() >= waiting ? 1 : 0);
+  const auto name_of = [&](int rank) {
+    return describe(rank, communicator.members()[static_cast<std::size_t>(rank)]);
+  };
+  if (communicator.rank() == waiting) {
+    // Longer than the others wait, and ask.
+    Work barrier = group->barrier_async({.timeout_seconds = 2});
+    if (driver == Driver::kProgressThread) meet();
+    EXPECT_THAT(message_of(ErrorCode::kDeadlineExceeded, [&] { barrier.wait(); }), names_missing(1));
+    if (driver == Driver::kCaller) meet();
+  } else {
+    if (communicator.rank() != stopped) {
+      const std::string text =
+          message_of(ErrorCode::kDeadlineExceeded, [&] { communicator.barrier({.timeout_seconds = 0.2}); });
+      EXPECT_THAT(text, HasSubstr("missing: " + name_of(stopped) + ". They are stopped"));
+      EXPECT_THAT(text, HasSubstr("Others are missing too, but answer: " + name_of(waiting) + "."));
+    }
+    meet();
+  }
+  meet();  // nobody leaves before
+}
+
 void check_leaving_a_group(Communicator& communicator) {
   const int size = communicator.size();
   if (size < 3) return;

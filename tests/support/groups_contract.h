@@ -3,6 +3,8 @@
 // each reports through GoogleTest what it finds wrong.
 #pragma once
 
+#include <functional>
+
 #include <cohort/collective/communicator.h>
 
 namespace cohort::testing {
@@ -23,6 +25,13 @@ void check_split_without_the_last(Communicator& communicator);
 
 /// Errors in a group name its members by their ranks there and their workers, and end the group alone.
 void check_errors_stay_in_their_group(Communicator& communicator);
+
+/// A member that has stopped is named before one that waits for it in a group, by all who wait in a
+/// communicator over several nodes. `driver`: of the call in the group. `meet` returns once all members have
+/// called it.
+enum class Driver { kCaller, kProgressThread };
+void check_stopped_before_waiting(Communicator& communicator, Driver driver,
+                                  const std::function<void()>& meet);
 
 /// A message of that many elements of 4 bytes that was not received does not turn up in a later group of the
 /// same members. For communicators whose messages of that length do not wait for their receiver.

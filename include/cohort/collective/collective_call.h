@@ -170,9 +170,15 @@ struct MemberCall {
 /// For example `deadline of 0.2 s (set for this call)`.
 [[nodiscard]] std::string describe_deadline(const CollectiveCall& call, double seconds);
 
-/// The message for members that did not arrive in time.
+/// Members that did not arrive in time; one of them at least.
+struct MissingMembers {
+  std::span<const int> silent;          ///< of which nothing was heard
+  std::span<const int> elsewhere = {};  ///< that have answered, from where they wait for something else
+};
+
+/// The message about them.
 [[nodiscard]] std::string explain_missing(const CollectiveCall& call, std::uint64_t sequence,
-                                          std::span<const int> missing, std::span<const MemberInfo> members,
+                                          const MissingMembers& missing, std::span<const MemberInfo> members,
                                           double waited_seconds);
 
 }  // namespace cohort

@@ -1,8 +1,14 @@
 #include "tuning_store.h"
 
+#include <fmt/format.h>
+
 #include <cohort/base/config.h>
 
 namespace cohort {
+
+std::string shape_of_network(int nodes, int members) {
+  return fmt::format("{} nodes, {} members", nodes, members);
+}
 
 TuningStore& TuningStore::of_this_process() {
   static auto* const store = new TuningStore;  // communicators may work until after static objects are gone
@@ -19,6 +25,11 @@ std::optional<TuningTable> TuningStore::find(TuningScope scope, const std::strin
 void TuningStore::keep(const std::string& shape, const TuningTable& table) {
   const std::lock_guard lock(mutex_);
   tables_.insert_or_assign(shape, table);
+}
+
+void TuningStore::forget() {
+  const std::lock_guard lock(mutex_);
+  tables_.clear();
 }
 
 void TuningStore::save(TuningScope scope, const std::string& shape, const TuningTable& table) {

@@ -12,6 +12,9 @@
 
 namespace cohort {
 
+/// The words for a group over several nodes: all of the same shape go by the same figures.
+[[nodiscard]] std::string shape_of_network(int nodes, int members);
+
 class TuningStore {
  public:
   [[nodiscard]] static TuningStore& of_this_process();
@@ -21,6 +24,9 @@ class TuningStore {
 
   /// For later communicators of this process.
   void keep(const std::string& shape, const TuningTable& table);
+
+  /// Later communicators of this process probe again, unless COHORT_TUNING_FILE knows.
+  void forget();
 
   /// For later runs, too. Called by one member of a group that has probed.
   void save(TuningScope scope, const std::string& shape, const TuningTable& table);

@@ -1,8 +1,10 @@
 #include "failure_detector.h"
 
+#include <algorithm>
 #include <charconv>
 #include <chrono>
 #include <cstring>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -14,6 +16,11 @@ using namespace std::chrono_literals;
 /// Waiting members read control messages once per millisecond, but may have lost their core for a while.
 constexpr auto kTimeToAnswer = 500ms;
 constexpr int kLooks = 20;
+/// How long a member that has been asked leaves the decision to one of lower rank.
+constexpr auto kTurnOfLower = 2 * kTimeToAnswer;
+/// How much longer one that all answer leaves it to all others, of which some may get no answer; that is half
+/// a second more than these leave it to lower ranks.
+constexpr auto kTurnOfOthers = kTurnOfLower;
 
 /// How long an urgent call waits before it looks for a disagreement about its priority. Control messages cost
 /// MPI its communicators, and a group its number, for good, so calls that are merely slow shall send none.
@@ -21,6 +28,7 @@ constexpr auto kTimeToMeet = 300ms;
 
 constexpr std::string_view kAsk = "ask";
 constexpr std::string_view kHere = "here";
+constexpr std::string_view kElsewhere = "elsewhere";
 constexpr char kUrgent = '^';  // first of a message that goes on with the signature of an urgent call
 constexpr char kFailed = '!';  // first of a message that goes on with the error's fields, each on a line
 constexpr char kLeft = '<';    // first of a message that goes on with the number of collectives, and an error
@@ -56,6 +64,11 @@ Error to_error(std::string_view text) {
 }  // namespace
 
 std::optional<Error> FailureDetector::poll_failure(bool in_collective, std::uint64_t number) {
+  const std::lock_guard lock(mutex_);
+  if (in_collective) {
+    for (const int member : told_elsewhere_) transport_.send_control(member, kHere);
+    told_elsewhere_.clear();
+  }
   while (const std::optional<Transport::ControlMessage> message = transport_.receive_control())
     handle(*message, in_collective);
   if (!reported_ && departure_ && departure_->collectives <= number) return departure_->reason;
@@ -78,18 +91,22 @@ void FailureDetector::handle(const Transport::ControlMessage& message, bool in_c
     std::memcpy(&urgent_elsewhere_[message.from], message.text.data() + 1, sizeof(CallSignature));
     return;
   }
+  const Place place_of_sender = message.text == kElsewhere ? Place::kElsewhere : Place::kHere;
   for (std::optional<Query>& query : queries_) {
-    if (query) query->present[static_cast<std::size_t>(message.from)] = true;
+    if (!query) continue;
+    Place& place = query->places[static_cast<std::size_t>(message.from)];
+    place = std::max(place, place_of_sender);
   }
   if (message.text != kAsk) return;
-  if (in_collective) transport_.send_control(message.from, kHere);
-  if (message.from < topology_.rank()) turn_of_lower_ = Deadline::after(2 * kTimeToAnswer);
+  transport_.send_control(message.from, in_collective ? kHere : kElsewhere);
+  if (!in_collective) told_elsewhere_.push_back(message.from);
+  if (message.from < topology_.rank()) turn_of_lower_ = Deadline::after(kTurnOfLower);
 }
 
 void FailureDetector::ask_all(Priority priority) {
   std::optional<Query>& query = this->query(priority);
-  query = Query{.end = Deadline::after(kTimeToAnswer), .present = std::vector<bool>(members_.size())};
-  query->present[static_cast<std::size_t>(topology_.rank())] = true;
+  query = Query{.end = Deadline::after(kTimeToAnswer), .places = std::vector<Place>(members_.size())};
+  query->places[static_cast<std::size_t>(topology_.rank())] = Place::kHere;
   for (int member = 0; member < topology_.members(); ++member) {
     if (member != topology_.rank()) transport_.send_control(member, kAsk);
   }
@@ -98,17 +115,36 @@ void FailureDetector::ask_all(Priority priority) {
 std::optional<Error> FailureDetector::conclude_missing(const CollectiveCall& call, std::uint64_t number,
                                                        std::chrono::duration<double> allowed,
                                                        bool by_transport) {
+  const std::lock_guard lock(mutex_);
   std::optional<Query>& query = this->query(call.priority);
   if (!query) ask_all(call.priority);
   // This process may have been suspended, and the others with it: their answers come a moment later.
   if (!query->end.expired() || ++query->looks < kLooks || (turn_of_lower_ && !turn_of_lower_->expired()))
     return std::nullopt;
-  std::vector<int> missing;
-  for (std::size_t member = 0; member < members_.size(); ++member) {
-    if (!query->present[member]) missing.push_back(static_cast<int>(member));
+  const bool all_answer = std::ranges::find(query->places, Place::kUnknown) == query->places.end();
+  if (all_answer && !std::exchange(query->lets_others_go, true)) {
+    query->end = Deadline::after(kTurnOfOthers);
+    query->looks = 0;
+    return std::nullopt;
   }
+  return error_of(*query, call, number, allowed, by_transport);
+}
+
+std::vector<int> FailureDetector::Query::members_at(Place place) const {
+  std::vector<int> members;
+  for (std::size_t member = 0; member < places.size(); ++member) {
+    if (places[member] == place) members.push_back(static_cast<int>(member));
+  }
+  return members;
+}
+
+Error FailureDetector::error_of(const Query& query, const CollectiveCall& call, std::uint64_t number,
+                                std::chrono::duration<double> allowed, bool by_transport) const {
+  const std::vector<int> silent = query.members_at(Place::kUnknown);
+  const std::vector<int> elsewhere = query.members_at(Place::kElsewhere);
   const std::string name = fmt::format("{} #{}", to_string(call.as_called().kind), number);
-  if (missing.empty() && by_transport) {
+  const bool are_all_here = silent.empty() && elsewhere.empty();
+  if (are_all_here && by_transport) {
     return DeadlineExceeded(
         ErrorOrigin{name, -1, ""},
         fmt::format("{}: {} passed in {}, which MPI's own collective carries; all members take part in it. "
@@ -116,7 +152,7 @@ std::optional<Error> FailureDetector::conclude_missing(const CollectiveCall& cal
                     "or overloaded",
                     name, describe_deadline(call, allowed.count()), describe(call)));
   }
-  if (missing.empty()) {
+  if (are_all_here) {
     return DeadlineExceeded(
         ErrorOrigin{name, -1, ""},
         fmt::format("{}: {} passed in {} without a byte moving, though all members are "
@@ -124,13 +160,19 @@ std::optional<Error> FailureDetector::conclude_missing(const CollectiveCall& cal
                     "wait for each other in different communicators",
                     name, describe_deadline(call, allowed.count()), describe(call)));
   }
-  const auto first = static_cast<std::size_t>(missing.front());
-  return DeadlineExceeded(ErrorOrigin{name, missing.front(), members_[first].host},
-                          explain_missing(call, number, missing, members_, allowed.count()));
+  const int first = silent.empty() ? elsewhere.front() : silent.front();
+  return DeadlineExceeded(ErrorOrigin{name, first, members_[static_cast<std::size_t>(first)].host},
+                          explain_missing(call, number, {silent, elsewhere}, members_, allowed.count()));
+}
+
+void FailureDetector::drop(Priority priority) noexcept {
+  const std::lock_guard lock(mutex_);
+  query(priority).reset();
 }
 
 std::optional<Error> FailureDetector::compare_priorities(const CallSignature& call,
                                                          std::chrono::duration<double> waited) {
+  const std::lock_guard lock(mutex_);
   if (call.priority == Priority::kUrgent) {
     if (waited < kTimeToMeet || told_urgent_ == call.sequence) return std::nullopt;
     told_urgent_ = call.sequence;

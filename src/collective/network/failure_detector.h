@@ -3,10 +3,10 @@
 // deadline has passed, which members are still here; when an urgent call has waited for 0.3 s, what it is.
 // Members that wait read these control messages about once per millisecond; before, they cost nothing.
 //
-// A member whose deadline passes asks all others; those that wait in a collective
-// answer. Members that do not answer within half a second are missing. When several ask at
-// once, the one of the lowest rank decides and the others adopt its error, so that all
-// members report the same.
+// A member whose deadline passes asks all others. Those that wait in a collective answer that they are here;
+// those that wait elsewhere, for a message or in another communicator, say so. Members that do not answer
+// within half a second have stopped, and are the first to blame. When several ask at once, the one of the
+// lowest rank decides and the others adopt its error, so that all members report the same.
 #pragma once
 
 #include <array>
@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <limits>
 #include <map>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -27,15 +28,17 @@
 
 namespace cohort::network {
 
+/// Any thread may use it: one that waits in another communicator answers the questions of this one.
 class FailureDetector {
  public:
   /// Borrows all of it.
   FailureDetector(Transport& transport, const Topology& topology, const std::vector<MemberInfo>& members)
       : transport_(transport), topology_(topology), members_(members) {}
 
-  /// Reads what has arrived and answers questions, if this member waits in a collective. A reason not to go
-  /// on with the collective of this number: the failure of the group, if another node has reported it, or
-  /// that a member has left by an error before it made this call. With kNoCall, any that has left counts.
+  /// Reads what has arrived and answers whether this member is in a collective, to those that ask. A reason
+  /// not to go on with the collective of this number: the failure of the group, if another node has reported
+  /// it, or that a member has left by an error before it made this call. With kNoCall, any that has left
+  /// counts.
   [[nodiscard]] std::optional<Error> poll_failure(bool in_collective, std::uint64_t number);
   static constexpr std::uint64_t kNoCall = std::numeric_limits<std::uint64_t>::max();
 
@@ -47,7 +50,7 @@ class FailureDetector {
                                                       bool by_transport);
 
   /// Forgets the query of this priority, since its call has moved on.
-  void drop(Priority priority) noexcept { query(priority).reset(); }
+  void drop(Priority priority) noexcept;
 
   /// For a leader that has waited in `call`: the error if the leader of another node waits in the same call,
   /// by its number, with another priority. They would never meet, so a leader in an urgent call tells the
@@ -55,7 +58,7 @@ class FailureDetector {
   [[nodiscard]] std::optional<Error> compare_priorities(const CallSignature& call,
                                                         std::chrono::duration<double> waited);
 
-  /// Tells the members of other nodes that the group has failed. Any thread may call it.
+  /// Tells the members of other nodes that the group has failed.
   void report(const Error& failure);
 
   /// Tells them that this member leaves because of an error, after that many collectives. Members that are
@@ -67,14 +70,20 @@ class FailureDetector {
     std::uint64_t collectives;  ///< that the member has made
     Error reason;
   };
+  enum class Place : std::uint8_t { kUnknown, kElsewhere, kHere };  ///< in the order of what is certain
   struct Query {
     Deadline end;
-    int looks = 0;  ///< since then
-    std::vector<bool> present;
+    int looks = 0;                ///< since then
+    bool lets_others_go = false;  ///< this member has its answers, and others may decide
+    std::vector<Place> places;    ///< of the members
+
+    [[nodiscard]] std::vector<int> members_at(Place place) const;
   };
   void handle(const Transport::ControlMessage& message, bool in_collective);
   void tell_other_nodes(const std::string& message);
   void ask_all(Priority priority);
+  [[nodiscard]] Error error_of(const Query& query, const CollectiveCall& call, std::uint64_t number,
+                               std::chrono::duration<double> allowed, bool by_transport) const;
   [[nodiscard]] std::optional<Query>& query(Priority priority) noexcept {
     return queries_[static_cast<std::size_t>(priority)];
   }
@@ -82,6 +91,8 @@ class FailureDetector {
   Transport& transport_;
   const Topology& topology_;
   const std::vector<MemberInfo>& members_;
+  std::mutex mutex_;                 ///< of all that follows
+  std::vector<int> told_elsewhere_;  ///< members that shall hear once this one is in a collective
   std::array<std::optional<Query>, kPriorities> queries_;  ///< by the priority of the late call
   std::optional<Deadline> turn_of_lower_;  ///< until then a member of lower rank may decide first
   std::optional<Error> reported_;

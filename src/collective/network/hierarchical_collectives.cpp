@@ -214,7 +214,7 @@ Task<> HierarchicalCollectives::agree_on_tuning(const CollectiveCall& call) {
     bool known = false;
   };
   Word word;
-  const std::string shape = fmt::format("{} nodes, {} members", topology_.nodes(), topology_.members());
+  const std::string shape = shape_of_network(topology_.nodes(), topology_.members());
   TuningStore& store = TuningStore::of_this_process();
   if (topology_.rank() == 0) {
     if (const std::optional<TuningTable> table = store.find(TuningScope::kNetwork, shape))

@@ -5,7 +5,8 @@
 namespace cohort::network {
 InterNodeImpl::InterNodeImpl(node::NodeCommunicatorImpl& member, std::unique_ptr<Transport> transport,
                              Topology topology, std::uint64_t generation)
-    : topology_(std::move(topology)),
+    : member_(member),
+      topology_(std::move(topology)),
       any_thread_(transport->any_thread()),
       wires_{Wire(*transport, 0), Wire(*transport, kFirstUrgentTag)},
       transport_(std::move(transport)),
@@ -20,7 +21,8 @@ std::optional<Error> InterNodeImpl::check_for_failure(const CollectiveCall& call
                                                       const node::Waiting& waiting) {
   const bool in_collective = !is_message(call.kind);
   const std::uint64_t number = in_collective ? collectives(call.priority).number() : FailureDetector::kNoCall;
-  if (std::optional<Error> error = failure_detector_.poll_failure(in_collective, number)) return error;
+  if (std::optional<Error> error = failure_detector_.poll_failure(member_.is_in_collective(), number))
+    return error;
   if (!in_collective) return std::nullopt;
   return collectives(call.priority).check_for_failure(call, waiting);
 }

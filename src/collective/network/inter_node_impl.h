@@ -35,7 +35,7 @@ class InterNodeImpl final : public node::InterNode {
   [[nodiscard]] std::optional<Error> check_for_failure(const CollectiveCall& call,
                                                        const node::Waiting& waiting) override;
   [[nodiscard]] std::optional<Error> poll_failure() override {
-    return failure_detector_.poll_failure(true, FailureDetector::kNoCall);
+    return failure_detector_.poll_failure(member_.is_in_collective(), FailureDetector::kNoCall);
   }
   void tell(const Error& failure) override { failure_detector_.report(failure); }
   void tell_of_leaving(const Error& reason, std::uint64_t collectives) override {
@@ -54,6 +54,7 @@ class InterNodeImpl final : public node::InterNode {
     return collectives_[static_cast<std::size_t>(priority)];
   }
 
+  const node::NodeCommunicatorImpl& member_;
   Topology topology_;
   bool any_thread_;
   std::array<Wire, kPriorities> wires_;  ///< outlive the transport, which may use their memory to its end

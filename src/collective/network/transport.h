@@ -7,7 +7,7 @@
 // Memory belongs to the transport until the transfer has completed; one that never
 // completes, since the other side has failed, keeps its memory for ever.
 //
-// One member has one Transport, and one thread at a time uses it, except for `send_control`.
+// One member has one Transport, and one thread at a time uses it, except for control messages.
 #pragma once
 
 #include <cstddef>
@@ -83,7 +83,7 @@ class Transport {
   /// may call it.
   virtual void send_control(int member, std::string_view text) = 0;
 
-  /// The next control message that has arrived.
+  /// The next control message that has arrived. Any thread may ask for it, one at a time.
   struct ControlMessage {
     int from = 0;
     std::string text;

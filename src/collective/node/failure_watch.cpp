@@ -50,6 +50,7 @@ void FailureWatch::check(const CollectiveCall& call, const Waiting& waiting) {
     if (const std::optional<Error> error = inter_node_->check_for_failure(open_.as_called(call), waiting))
       fail(*error);
   }
+  answer_questions();
   describe_call(call);
   if (waiting.waited() >= kLongWait) record_purpose(call);
   notice_difference();
@@ -61,6 +62,11 @@ void FailureWatch::check(const CollectiveCall& call, const Waiting& waiting) {
 void FailureWatch::check_group() {
   if (group_.failed()) fail(group_.failure());
   if (const std::optional<Error> fault = group_.fault()) fail(*fault);
+  answer_questions();
+}
+
+void FailureWatch::answer_questions() {
+  if (own_communicators_ != nullptr) own_communicators_->answer_questions();
 }
 
 const PriorityBlock& FailureWatch::other_priority(int member) const noexcept {
@@ -191,7 +197,7 @@ void FailureWatch::require_nobody_late(const CollectiveCall& call, const Waiting
   const std::vector<int> missing = missing_members();
   if (missing.empty()) return;
   fail(DeadlineExceeded(ErrorOrigin{name_of(call), missing.front(), group_.host_of(missing.front())},
-                        explain_missing(open_.as_called(call), open_.number, missing, group_.members(),
+                        explain_missing(open_.as_called(call), open_.number, {missing}, group_.members(),
                                         waiting.waited().count())));
 }
 

@@ -18,6 +18,7 @@
 #include "inter_node.h"
 #include "node_group.h"
 #include "open_call.h"
+#include "own_communicators.h"
 #include "waiting.h"
 
 namespace cohort::node {
@@ -32,6 +33,8 @@ class FailureWatch {
 
   /// Set once, by a member of a communicator over several nodes.
   void set_inter_node(InterNode* inter_node) noexcept { inter_node_ = inter_node; }
+  /// Set once, by a member that is in such communicators.
+  void set_own_communicators(OwnCommunicators& own) noexcept { own_communicators_ = &own; }
   [[nodiscard]] bool reaches_other_nodes() const noexcept { return inter_node_ != nullptr; }
 
   /// @throws the group's error, if it has one.
@@ -86,6 +89,7 @@ class FailureWatch {
   void put_in_words(const CollectiveCall& call);
   [[nodiscard]] const PriorityBlock* find_description(int member) const noexcept;
   void notice_difference() noexcept;
+  void answer_questions();
   void require_nobody_left(const CollectiveCall& call);
   void require_nobody_late(const CollectiveCall& call, const Waiting& waiting);
   [[nodiscard]] Error in_call(const CollectiveCall& call, const Error& error) const;
@@ -97,6 +101,7 @@ class FailureWatch {
   PriorityBlock& own_;
   const std::atomic<FailureRecord::State>& group_failure_;
   InterNode* inter_node_ = nullptr;
+  OwnCommunicators* own_communicators_ = nullptr;
   std::optional<Error> failure_;
   std::optional<Waiting::Clock::time_point> departure_noticed_;
   std::uint64_t recorded_purpose_of_ = 0;  ///< the number of a call, plus 1

@@ -55,7 +55,8 @@ class InterNode {
   [[nodiscard]] virtual std::optional<Error> check_for_failure(const CollectiveCall& call,
                                                                const Waiting& waiting) = 0;
 
-  /// The error of the whole group, if another node has reported one; for callers that do not wait in a call.
+  /// The error of the whole group, if another node has reported one; for callers that do not wait in one of
+  /// its calls. Any thread may call it.
   [[nodiscard]] virtual std::optional<Error> poll_failure() = 0;
 
   /// Tells the members of other nodes that the group has failed. Any thread may call it.

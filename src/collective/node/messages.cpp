@@ -224,7 +224,7 @@ void Mailbox::check_for_failure(const CollectiveCall& call, const Waiting& waiti
   }
   const int missing[] = {call.root};
   throw DeadlineExceeded(ErrorOrigin{name, call.root, host},
-                         explain_missing(call, 0, missing, group.members(), waiting.waited().count()));
+                         explain_missing(call, 0, {missing}, group.members(), waiting.waited().count()));
 }
 
 std::vector<std::shared_ptr<const void>> Mailbox::take_contents() {

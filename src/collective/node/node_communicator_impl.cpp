@@ -64,6 +64,7 @@ NodeCommunicatorImpl::NodeCommunicatorImpl(const std::shared_ptr<NodeGroup>& gro
 
 NodeCommunicatorImpl::~NodeCommunicatorImpl() {
   if (!group().is_of_this_process()) return;
+  if (inter_node_ != nullptr) own_communicators_->remove(*this);
   stop_all();  // what no thread has driven since an abort
   std::vector<std::shared_ptr<const void>> held = mailbox_.take_contents();
   if (inter_node_ != nullptr && group().failed()) {
@@ -82,6 +83,13 @@ NodeCommunicatorImpl::~NodeCommunicatorImpl() {
 void NodeCommunicatorImpl::set_inter_node(std::shared_ptr<InterNode> inter_node) {
   inter_node_ = std::move(inter_node);
   for (Endpoint& endpoint : endpoints_) endpoint.failure_watch().set_inter_node(inter_node_.get());
+  if (own_communicators_ == nullptr) set_own_communicators(std::make_shared<OwnCommunicators>());
+  own_communicators_->add(*this);
+}
+
+void NodeCommunicatorImpl::set_own_communicators(std::shared_ptr<OwnCommunicators> own) {
+  own_communicators_ = std::move(own);
+  for (Endpoint& endpoint : endpoints_) endpoint.failure_watch().set_own_communicators(*own_communicators_);
 }
 
 ContextIdSet NodeCommunicatorImpl::free_context_ids() const {
@@ -95,6 +103,7 @@ std::shared_ptr<NodeCommunicatorImpl> NodeCommunicatorImpl::split(int color,
   const auto group =
       std::make_shared<NodeGroup>(this->group(), split_members, rank(), std::move(block), std::move(name));
   auto impl = std::make_shared<NodeCommunicatorImpl>(group, group->first_own_local_rank());
+  if (own_communicators_ != nullptr) impl->set_own_communicators(own_communicators_);
   if (inter_node_ == nullptr) return impl;
   std::vector<int> ranks;
   ranks.reserve(split_members.size());
@@ -141,6 +150,15 @@ std::optional<Error> NodeCommunicatorImpl::failure() {
   return endpoints_.front().failure_watch().set_failure(*found);
 }
 
+bool NodeCommunicatorImpl::answer_questions() noexcept {
+  try {
+    static_cast<void>(inter_node_->poll_failure());
+    return true;
+  } catch (const std::exception&) {
+    return false;
+  }
+}
+
 void NodeCommunicatorImpl::close() {
   if (!group().is_of_this_process()) return;
   // The members of its node see that a member has left; other nodes have to be told, if it left by an error.
@@ -177,9 +195,12 @@ void NodeCommunicatorImpl::run(const CollectiveCall& call) {
   endpoint.set_number(calls_++);
   try {
     if (inter_node_ == nullptr) return execute_now(endpoint, call);
+    blocks_.store(true, std::memory_order_relaxed);
     inter_node_->execute_now(call);
+    blocks_.store(false, std::memory_order_relaxed);
     endpoint.log_choice(call);
   } catch (const std::exception&) {
+    blocks_.store(false, std::memory_order_relaxed);
     const Error error = error_being_handled(who());
     if (!failed_before) keep_memory_of(call);
     const Error cause = endpoint.failure_watch().cause_of(call, error);
@@ -217,6 +238,7 @@ Work NodeCommunicatorImpl::start(const CollectiveCall& call) {
       messages_.push_back(operation);
     } else {
       operation->number = calls_++;
+      collectives_in_flight_.fetch_add(1, std::memory_order_relaxed);
       collectives_[static_cast<std::size_t>(call.priority)].push_back(operation);
     }
     operation->record = recorder_.begin(call.as_called(), operation->number, true);
@@ -280,6 +302,7 @@ bool NodeCommunicatorImpl::advance(Collectives& collectives) {
     moved |= advance(*operation);
     if (collectives.empty() || !operation->finished.load(std::memory_order_relaxed)) break;
     collectives.pop_front();
+    collectives_in_flight_.fetch_sub(1, std::memory_order_relaxed);
     in_flight_.fetch_sub(1, std::memory_order_release);
   }
   return moved;
@@ -345,7 +368,7 @@ void NodeCommunicatorImpl::check_message_for_failure(const CollectiveCall& call,
   if (withdrawal == Withdrawal::kArrived) return;
   const int missing[] = {call.root};
   const ErrorOrigin origin{std::string(to_string(call.kind)), call.root, group().host_of(call.root)};
-  const std::string text = explain_missing(call, 0, missing, group().members(), waiting.waited().count());
+  const std::string text = explain_missing(call, 0, {missing}, group().members(), waiting.waited().count());
   if (withdrawal == Withdrawal::kTakenBack) throw DeadlineExceeded(origin, text);
   failure_watch.fail(DeadlineExceeded(
       origin, fmt::format("{} The message was on its way already and cannot be taken back, so the "
@@ -412,6 +435,7 @@ void NodeCommunicatorImpl::fail_all(const Error& error) {
   for (const std::shared_ptr<Operation>& operation : stop_all()) {
     operation->error = error;
     operation->finish();
+    if (!is_message(operation->call->kind)) collectives_in_flight_.fetch_sub(1, std::memory_order_relaxed);
     in_flight_.fetch_sub(1, std::memory_order_release);
   }
 }

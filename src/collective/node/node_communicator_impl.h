@@ -63,6 +63,16 @@ class NodeCommunicatorImpl : public std::enable_shared_from_this<NodeCommunicato
   /// The error that has ended the group, if one is known here; asks for reports from other nodes first.
   [[nodiscard]] std::optional<Error> failure();
 
+  /// Answers members of other nodes that ask whether this one is in their call. Any thread may call it; false
+  /// for one that may not use the network.
+  bool answer_questions() noexcept;
+
+  /// Whether it is in a collective over several nodes, even if no thread drives that at the moment.
+  [[nodiscard]] bool is_in_collective() const noexcept {
+    return blocks_.load(std::memory_order_relaxed) ||
+           collectives_in_flight_.load(std::memory_order_relaxed) > 0;
+  }
+
   /// The communicator is destroyed. Calls whose Works are still held go on; the others are finished here.
   void close();
 
@@ -78,6 +88,8 @@ class NodeCommunicatorImpl : public std::enable_shared_from_this<NodeCommunicato
  private:
   struct Operation;
   friend class WorkInFlight<NodeCommunicatorImpl>;
+
+  void set_own_communicators(std::shared_ptr<OwnCommunicators> own);
 
   using Collectives = std::deque<std::shared_ptr<Operation>>;
 
@@ -104,6 +116,7 @@ class NodeCommunicatorImpl : public std::enable_shared_from_this<NodeCommunicato
 
   std::mutex driving_;
   CallRecorder recorder_;
+  std::shared_ptr<OwnCommunicators> own_communicators_;  ///< null where none reaches beyond the node
   std::shared_ptr<InterNode> inter_node_;
   std::array<Endpoint, kPriorities> endpoints_;   ///< by priority
   const Endpoint* latest_ = &endpoints_.front();  ///< of the latest blocking collective
@@ -116,6 +129,8 @@ class NodeCommunicatorImpl : public std::enable_shared_from_this<NodeCommunicato
   /// Memory of failed calls: others may still read and write it, if they were stopped in the middle.
   std::vector<std::shared_ptr<const void>> failed_;
   std::atomic<int> in_flight_{0};
+  std::atomic<int> collectives_in_flight_{0};
+  std::atomic<bool> blocks_{false};  ///< in a collective over several nodes
   std::atomic<int> waiters_{0};
   std::atomic<int> starters_{0};  ///< threads that have a call to start; driving threads let them go first
 };
