@@ -10,7 +10,6 @@
 #include "collective/context_ids.h"
 #include "device/node_heap.h"
 
-#include "device/node_heap.h"
 #include "groups_contract.h"
 #include "members.h"
 #include "network_members.h"
