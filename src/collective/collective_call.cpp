@@ -287,8 +287,7 @@ std::string explain_missing(const CollectiveCall& call, std::uint64_t sequence, 
   const bool all_answer = missing.silent.empty();
   std::string text = fmt::format(
       "{} #{}: {} passed while waiting in {}; missing: {}. {}, or took another path through the program; "
-      "raise "
-      "the time-out ({}) if they are only slow.",
+      "raise the time-out ({}) if they are only slow.",
       to_string(call.as_called().kind), sequence, describe_deadline(call, waited_seconds), describe(call),
       list_members(call, all_answer ? missing.elsewhere : missing.silent, members),
       all_answer ? "They answer, but are not in this call: they wait in another communicator or for a message"

@@ -51,7 +51,7 @@ struct FaultSchedule {
 /// parts, one of the other part. What a late node's own members say is not judged, for they ask in vain.
 /// Where all members still answer each other, the error may blame the network between them. Who waits in one
 /// communicator may blame a member that waits in another one, or has failed there; then that member's error
-/// counts. Otherwise what is wrong.
+/// counts. Otherwise what is wrong. Forgets what this process has measured of networks.
 [[nodiscard]] std::string problem_of(const FaultSchedule& schedule);
 
 }  // namespace cohort::simulation

@@ -33,20 +33,20 @@ class Blame : public ::testing::Test {
 
   Blame() {
     for (int rank = 0; rank < 3; ++rank) members_.emplace_back(board_, rank, infos_);
-    EXPECT_EQ(look(0), std::nullopt) << "it asks";
+    EXPECT_EQ(look(), std::nullopt) << "it asks";
   }
 
-  /// A look of a member whose deadline has passed.
-  std::optional<Error> look(std::size_t rank) {
-    static_cast<void>(members_[rank].detector.poll_failure(true, 0));
-    return members_[rank].detector.conclude_missing(call_, 0, 2s, false);
+  /// A look of member 0, whose deadline has passed.
+  std::optional<Error> look() {
+    static_cast<void>(members_[0].detector.poll_failure(true, 0));
+    return members_[0].detector.conclude_missing(call_, 0, 2s, false);
   }
   /// What member 0 finds in so much time.
   std::optional<Error> found_within(std::chrono::milliseconds time) {
     constexpr auto kStep = 10ms;
     for (auto passed = 0ms; passed < time; passed += kStep) {
       clock_.set(clock_.now() + kStep);
-      if (std::optional<Error> error = look(0)) return error;
+      if (std::optional<Error> error = look()) return error;
     }
     return std::nullopt;
   }

@@ -18,8 +18,8 @@ constexpr auto kTimeToAnswer = 500ms;
 constexpr int kLooks = 20;
 /// How long a member that has been asked leaves the decision to one of lower rank.
 constexpr auto kTurnOfLower = 2 * kTimeToAnswer;
-/// How much longer one that all answer leaves it to all others, of which some may get no answer; that is half
-/// a second more than these leave it to lower ranks.
+/// How much longer one that all answer waits, for some member that gets no answer from another. That one
+/// decides half a second before, even if it has let a lower rank go first.
 constexpr auto kTurnOfOthers = kTurnOfLower;
 
 /// How long an urgent call waits before it looks for a disagreement about its priority. Control messages cost

@@ -74,7 +74,7 @@ class FailureDetector {
   struct Query {
     Deadline end;
     int looks = 0;                ///< since then
-    bool lets_others_go = false;  ///< this member has its answers, and others may decide
+    bool lets_others_go = false;  ///< first, since all have answered this member
     std::vector<Place> places;    ///< of the members
 
     [[nodiscard]] std::vector<int> members_at(Place place) const;

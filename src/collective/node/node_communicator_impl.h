@@ -89,11 +89,10 @@ class NodeCommunicatorImpl : public std::enable_shared_from_this<NodeCommunicato
   struct Operation;
   friend class WorkInFlight<NodeCommunicatorImpl>;
 
-  void set_own_communicators(std::shared_ptr<OwnCommunicators> own);
-
   using Collectives = std::deque<std::shared_ptr<Operation>>;
 
   [[nodiscard]] const Position& position() const noexcept { return endpoints_.front().position(); }
+  void set_own_communicators(std::shared_ptr<OwnCommunicators> own);
   void wait(const Operation& operation);
   void drive_to_end_of(const Operation& operation);
   [[nodiscard]] bool done(const Operation& operation) noexcept;

@@ -1,6 +1,8 @@
 // The communicators over several nodes that one member is in: one, and those split off it. Who waits in one
 // of them for a member asks whether it is there. A member answers in all of them while it waits in any one,
 // on its node or for a message, and is not taken for one that has stopped.
+//
+// These communicators share it, and it borrows them. Any thread may use it.
 #pragma once
 
 #include <chrono>
@@ -19,8 +21,7 @@ class OwnCommunicators {
   /// Once it returns, no other thread uses `communicator` from here.
   void remove(const NodeCommunicatorImpl& communicator);
 
-  /// For a member that waits: answers those that ask, if it has not done so just now. Any thread may call
-  /// it.
+  /// For a member that waits: answers those that ask, if it has not done so just now.
   void answer_questions();
 
  private:

@@ -13,9 +13,8 @@
 namespace cohort::node {
 
 bool goes_in_shares(const Endpoint& endpoint, CollectiveKind kind, std::size_t bytes) noexcept {
-  const bool reduces_whole = kind == CollectiveKind::kAllReduce || kind == CollectiveKind::kReduce;
   const auto members = static_cast<std::size_t>(endpoint.position().size);
-  if (!reduces_whole || members <= 3) return false;
+  if (!reduces_whole(kind) || members <= 3) return false;
   if (endpoint.has_levels()) return (members - 1) * bytes > kMostReadAtOnce;
   // A step reads twice its contributions instead of one less than there are members.
   return (members - 3) * std::min(bytes, kStepBytes) > kLeastSavedByShares;

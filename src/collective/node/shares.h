@@ -13,6 +13,11 @@
 
 namespace cohort::node {
 
+/// Whether the call combines whole contributions, so that all that reduce it do the same work.
+[[nodiscard]] constexpr bool reduces_whole(CollectiveKind kind) noexcept {
+  return kind == CollectiveKind::kAllReduce || kind == CollectiveKind::kReduce;
+}
+
 /// Whether a member would otherwise read so much that meeting once more costs less: for contributions of
 /// `bytes`.
 [[nodiscard]] bool goes_in_shares(const Endpoint& endpoint, CollectiveKind kind, std::size_t bytes) noexcept;

@@ -12,9 +12,8 @@ namespace {
 /// Whether one member reduces a call of one piece for all. Where each reads all contributions, it does so
 /// while others wait for the core.
 bool goes_by_one(const Endpoint& endpoint, CollectiveKind kind, std::size_t bytes) noexcept {
-  const bool reduces_whole = kind == CollectiveKind::kAllReduce || kind == CollectiveKind::kReduce;
   const auto members = static_cast<std::size_t>(endpoint.position().size);
-  return reduces_whole && endpoint.group().shares_cores() && !endpoint.has_levels() &&
+  return reduces_whole(kind) && endpoint.group().shares_cores() && !endpoint.has_levels() &&
          members >= kFewestForOne && members * bytes >= kLeastForOne;
 }
 
@@ -26,8 +25,7 @@ void SmallCall::choose_way() noexcept {
     in_shares_ = !by_one_ && goes_in_shares(endpoint_, call_.kind, plan_.bytes);
   } else if (endpoint_.has_levels()) {
     const bool has_data = plan_.bytes > 0;
-    reduced_on_the_way_ =
-        has_data && (call_.kind == CollectiveKind::kAllReduce || call_.kind == CollectiveKind::kReduce);
+    reduced_on_the_way_ = has_data && reduces_whole(call_.kind);
     from_root_ = has_data && traits_of(call_.kind).pattern == CollectiveTraits::Pattern::kFromRoot;
     endpoint_.set_contents({.payload_bytes = plan_.bytes,
                             .kernel = reduced_on_the_way_ ? plan_.kernel : nullptr,
