@@ -24,15 +24,6 @@
 namespace cohort::testing {
 namespace {
 
-/// The GPU computes until `busy` is false.
-void keep_busy(Device gpu, std::atomic<bool>& busy) {
-  const cuda::CurrentDevice current(gpu);
-  const auto compute = [](void* flag) {
-    while (*static_cast<std::atomic<bool>*>(flag)) std::this_thread::yield();
-  };
-  EXPECT_EQ(cudaLaunchHostFunc(cuda::compute_stream(gpu).handle(), compute, &busy), cudaSuccess);
-}
-
 class NcclCommunicators : public ::testing::TestWithParam<int> {
  protected:
   void SetUp() override {

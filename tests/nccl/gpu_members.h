@@ -1,12 +1,18 @@
 // Runs a function once per member of a communicator of this process's GPUs, each on a thread of its own.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <thread>
 #include <vector>
 
+#include <cuda_runtime_api.h>
+#include <gtest/gtest.h>
+
 #include <cohort/collective/thread_communicator.h>
+#include <cohort/cuda/current_device.h>
 #include <cohort/cuda/devices.h>
+#include <cohort/cuda/stream.h>
 #include <cohort/nccl/communicator.h>
 
 #include "on_gpus.h"
@@ -49,6 +55,15 @@ inline void for_each_gpu_member(int members, const std::function<void(Communicat
 inline void for_each_gpu_communicator(int members, const std::function<void(Communicator&)>& function,
                                       const CommunicationOptions& options = {}) {
   call_for_each(make_gpu_communicators(members, options), function);
+}
+
+/// The GPU computes until `busy` is false: what is called meanwhile stays in flight.
+inline void keep_busy(Device gpu, std::atomic<bool>& busy) {
+  const cuda::CurrentDevice current(gpu);
+  const auto compute = [](void* flag) {
+    while (*static_cast<std::atomic<bool>*>(flag)) std::this_thread::yield();
+  };
+  EXPECT_EQ(cudaLaunchHostFunc(cuda::compute_stream(gpu).handle(), compute, &busy), cudaSuccess);
 }
 
 }  // namespace cohort::testing

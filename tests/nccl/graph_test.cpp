@@ -6,11 +6,9 @@
 #include <optional>
 #include <string>
 
-#include <cuda_runtime_api.h>
 #include <gmock/gmock.h>
 
 #include <cohort/collective/communication_scope.h>
-#include <cohort/cuda/stream.h>
 #include <cohort/device/tensor.h>
 #include <cohort/strategy/mirrored_strategy.h>
 #include <cohort/train/optimizers/momentum.h>
@@ -44,14 +42,6 @@ std::vector<float> values(const Tensor& tensor) {
   const Tensor here = tensor.to(Device());
   const auto span = here.span<float>();
   return {span.begin(), span.end()};
-}
-
-/// The GPU computes until `busy` is false.
-void keep_busy(Device gpu, std::atomic<bool>& busy) {
-  const auto compute = [](void* flag) {
-    while (*static_cast<std::atomic<bool>*>(flag)) std::this_thread::yield();
-  };
-  EXPECT_EQ(cudaLaunchHostFunc(cuda::compute_stream(gpu).handle(), compute, &busy), cudaSuccess);
 }
 
 class NcclGraphs : public ::testing::TestWithParam<int> {
