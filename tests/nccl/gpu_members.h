@@ -1,4 +1,4 @@
-// Runs a function once per member of a communicator of this process's GPUs, each on a thread of its own.
+// The GPUs of this process as members, each on a thread of its own; GPUs and communicators kept busy.
 #pragma once
 
 #include <atomic>
@@ -13,6 +13,7 @@
 #include <cohort/cuda/current_device.h>
 #include <cohort/cuda/devices.h>
 #include <cohort/cuda/stream.h>
+#include <cohort/device/tensor.h>
 #include <cohort/nccl/communicator.h>
 
 #include "on_gpus.h"
@@ -64,6 +65,17 @@ inline void keep_busy(Device gpu, std::atomic<bool>& busy) {
     while (*static_cast<std::atomic<bool>*>(flag)) std::this_thread::yield();
   };
   EXPECT_EQ(cudaLaunchHostFunc(cuda::compute_stream(gpu).handle(), compute, &busy), cudaSuccess);
+}
+
+/// Has more calls in flight at once than a test's steps have, so that these find events for their calls: the
+/// threads that look after a call may keep its events a little longer than it takes.
+inline void have_many_in_flight(Communicator& communicator) {
+  const Tensor tensor = Tensor::zeros({1}, DType::kFloat32, communicator.device());
+  std::atomic<bool> busy = true;
+  keep_busy(communicator.device(), busy);
+  for (int i = 0; i < 8; ++i) communicator.all_reduce(tensor, ReduceOp::kMax);
+  busy = false;
+  synchronize(communicator.device());
 }
 
 }  // namespace cohort::testing

@@ -156,6 +156,7 @@ TEST(GpuPacking, AsksForNoMoreAfterTheFirstStep) {
       synchronize(communicator.device());
       communicator.barrier();
     };
+    have_many_in_flight(communicator);
     for (int i = 0; i < 3; ++i) step();
     const std::uint64_t before = calls_of(kDearCalls);
     communicator.barrier();

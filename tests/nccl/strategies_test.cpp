@@ -1,5 +1,4 @@
 // Strategies over the GPUs of one process, whose values NCCL combines.
-#include <atomic>
 #include <stdexcept>
 
 #include <gmock/gmock.h>
@@ -111,17 +110,9 @@ TEST_F(NcclStrategies, AskForNoMoreAfterTheFirstSteps) {
       synchronize(own.device());  // otherwise it depends on the threads how many calls are in flight
     }
   };
-  // The threads that look after a call may keep its events a little longer than the call takes. So many calls
-  // are not in flight again, for which more events would be made.
-  const auto first_steps = [&](ReplicaContext& replica, const Tensor& own) {
-    std::atomic<bool> busy = true;
-    keep_busy(own.device(), busy);
-    for (int i = 0; i < 8; ++i) replica.communicator().all_reduce(own, ReduceOp::kMax);
-    busy = false;
-    step(replica, own);
-  };
   const PerReplica<Tensor> own = values(strategy, 1000);
-  strategy.run(first_steps, own);
+  strategy.run([](ReplicaContext& replica) { have_many_in_flight(replica.communicator()); });
+  strategy.run(step, own);
   const std::uint64_t before = calls_of(kDearCalls);
   strategy.run(step, own);
   EXPECT_EQ(calls_of(kDearCalls), before);
