@@ -19,6 +19,7 @@ using Clock = MonotonicClock;
 constexpr int kTag = 1;
 constexpr int kMostRounds = 50;
 constexpr int kFewestRounds = 4;
+constexpr int kRoundsBetweenLooks = 10;  ///< at whether there have been enough
 
 /// A figure that differs by less changes choices only where costs are nearly equal.
 constexpr double kFarFromBuiltIn = 1.5;
@@ -28,6 +29,8 @@ constexpr double kIncredible = 100;
 
 /// A measurement whose median is this far above its first quartile was disturbed.
 constexpr double kDisturbed = 2;
+/// One whose median is not further above it needs no more rounds.
+constexpr double kUndisturbed = 1.02;
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
@@ -95,18 +98,16 @@ class Bench {
   Wire::Scratch arriving_;
 };
 
-/// The seconds of an exchange, `rounds` times, each as the mean of two: of members that began at different
-/// times, each finds every other message there before it asks, and waits for the next one for longer.
-Task<std::vector<double>> measure(Bench& bench, const Stage stage, int rounds) {
-  std::vector<double> seconds;
-  seconds.reserve(static_cast<std::size_t>(rounds));
+/// Adds the seconds of an exchange, `rounds` times, each as the mean of two: of members that began at
+/// different times, each finds every other message there before it asks, and waits for the next one for
+/// longer.
+Task<> measure(Bench& bench, const Stage stage, int rounds, std::vector<double>& seconds) {
   for (int round = 0; round < rounds; ++round) {
     const Clock::time_point start = Clock::now();
     co_await bench.execute(stage);
     co_await bench.execute(stage);
     seconds.push_back(seconds_since(start) / 2);
   }
-  co_return seconds;
 }
 
 class Probe {
@@ -154,7 +155,8 @@ class Probe {
     std::array<double, 2> pace{};
     const bool takes_part = bench_.takes_part_in(stage);
     if (takes_part) {
-      const std::vector<double> trial = co_await measure(bench_, stage, 2);
+      std::vector<double> trial;
+      co_await measure(bench_, stage, 2, trial);
       pace[0] = trial.back();
     }
     pace[1] = seconds_since(start_);
@@ -164,15 +166,19 @@ class Probe {
     const int rounds = static_cast<int>(std::clamp<double>(left / 3 / (2 * pace[0]), 0, kMostRounds));
     if (rounds < kFewestRounds) co_return std::nullopt;
 
-    std::array<double, 2> agreed{};  // the first quartile and the disturbance
-    if (takes_part) {
-      std::vector<double> seconds = co_await measure(bench_, stage, rounds);
-      std::ranges::sort(seconds);
-      // Not the best: a message may have been there before, since the other member began earlier.
-      const double quartile = seconds[seconds.size() / 4];
-      agreed = {quartile, seconds[seconds.size() / 2] / quartile};
+    std::vector<double> seconds;
+    std::array<double, 2> agreed{0, kDisturbed};  // the first quartile and the disturbance
+    for (int done = 0; done < rounds && agreed[1] > kUndisturbed; done += kRoundsBetweenLooks) {
+      agreed = {};
+      if (takes_part) {
+        co_await measure(bench_, stage, std::min(kRoundsBetweenLooks, rounds - done), seconds);
+        std::ranges::sort(seconds);
+        // Not the best: a message may have been there before, since the other member began earlier.
+        const double quartile = seconds[seconds.size() / 4];
+        agreed = {quartile, seconds[seconds.size() / 2] / quartile};
+      }
+      co_await take_maximum_(agreed);
     }
-    co_await take_maximum_(agreed);
     if (agreed[1] >= kDisturbed) co_return std::nullopt;
     co_return agreed[0];
   }
