@@ -18,6 +18,8 @@ namespace {
 /// MPI_Abort was seen to hang for a minute when the network to the launcher is cut.
 constexpr auto kTimeToAbort = std::chrono::seconds(2);
 constexpr auto kTimeToHear = std::chrono::milliseconds(200);
+/// A watch on a busy core needs its time to notice, too.
+constexpr auto kTimeForTheReason = std::chrono::milliseconds(500);
 
 extern "C" void carry_on(int) {}
 
@@ -45,6 +47,20 @@ std::string text_of_current_exception() {
     return exception.what();
   } catch (...) {
     return "an exception that is no std::exception";
+  }
+}
+
+/// Whether the current exception is one that members and MPI throw where a worker is lost.
+bool may_follow_from_loss() {
+  const std::exception_ptr current = std::current_exception();
+  if (!current) return false;
+  try {
+    std::rethrow_exception(current);
+  } catch (const Error& error) {
+    return error.code() == ErrorCode::kUnavailable || error.code() == ErrorCode::kAborted ||
+           error.code() == ErrorCode::kInternal;
+  } catch (...) {
+    return false;
   }
 }
 
@@ -124,10 +140,15 @@ void ProcessEnd::fail(const std::string& text) {
   write_line(name_.empty() ? fmt::format("cohort: {}", text)
                            : fmt::format("cohort: {} failed: {}", name_, text));
   if (watch_ != nullptr) {
+    if (may_follow_from_loss()) await_reason(*watch_);
     watch_->mute();
     watch_->announce_failure(text);
   }
   end_job();
+}
+
+void ProcessEnd::await_reason(const PeerWatch& watch) {
+  static_cast<void>(watch.wait_for_fault(kTimeForTheReason));
 }
 
 void ProcessEnd::on_exit() {

@@ -353,21 +353,6 @@ TEST(Engine, AnExceptionOfAnotherKindEndsTheCallsOnly) {
               HasSubstr("out of order"));
 }
 
-// How its process ends depends on what its own watch has heard.
-TEST(Engine, HearsOfALostWorkerBeforeItThrowsWhatAnotherMemberHasHeard) {
-  const Unavailable loss(ErrorOrigin{{}, 0, "here"}, "worker 0 is gone");
-  constexpr int kUnheard = 100;
-  std::optional<int> questions;  // of the other member
-  NodeGroupOptions options;
-  options.members = 2;
-  options.fault = [&] { return !questions || ++*questions > kUnheard ? &loss : nullptr; };
-  const auto communicators = make_node_communicators(options);
-  EXPECT_THROW(communicators[0]->barrier(), Unavailable);
-  questions = 0;
-  EXPECT_THROW(communicators[1]->barrier(), Unavailable);
-  EXPECT_GT(questions, kUnheard);
-}
-
 TEST(Engine, GivesBackTheMemoryOfFailedCalls) {
   const NodeHeap* heap = NodeHeap::of_this_process();
   if (heap == nullptr) GTEST_SKIP();

@@ -6,12 +6,16 @@
 //        by the kernel only), compute, finalize (the others are at, or in, MPI_Finalize), or end (the
 //        others give the victim up, go on and end their Session)
 // HOW:   kill, stop, uncaught (an exception leaves main), caught (outside the Session), exit (in the middle),
-//        loop (for ever), child (a forked child leaves main, which is no fault), none
+//        loop (for ever), child (a forked child leaves main, which is no fault), late (a kill, and the watch
+//        of the worker before the victim learns it after its communicator), late_caught (the same, and the
+//        error is caught outside the Session), none
 #include <mpi.h>
 
+#include <poll.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
@@ -30,6 +34,9 @@ namespace {
 std::string phase;
 std::string how;
 bool is_victim = false;
+bool is_late = false;
+std::atomic<bool> watch_is_late = false;  ///< from now on
+const std::thread::id main_thread = std::this_thread::get_id();
 
 void compute_for_long() {
   volatile unsigned counter = 0;
@@ -38,7 +45,7 @@ void compute_for_long() {
 }
 
 void come_to_grief() {
-  if (how == "kill") ::raise(SIGKILL);
+  if (how == "kill" || how.starts_with("late")) ::raise(SIGKILL);
   if (how == "stop") ::raise(SIGSTOP);
   if (how == "loop") compute_for_long();
   if (how == "exit") std::exit(0);
@@ -62,6 +69,7 @@ void work() {
   communicator->barrier();
   const auto group = communicator->split(0, -session.rank());
   if (session.is_chief()) std::fputs("all are running\n", stderr);
+  watch_is_late = is_late;
   if (how == "child") return end_beside_a_child();
   if (is_victim) {
     const auto wait_a_little = [] { std::this_thread::sleep_for(std::chrono::milliseconds(300)); };
@@ -102,6 +110,20 @@ void work() {
 
 }  // namespace
 
+// The watch's thread sleeps in here.
+extern "C" int poll(pollfd* polled, nfds_t count, int milliseconds) {
+  const timespec time{milliseconds / 1000, milliseconds % 1000 * 1'000'000L};
+  const int ready = ::ppoll(polled, count, milliseconds < 0 ? nullptr : &time, nullptr);
+  if (watch_is_late && std::this_thread::get_id() != main_thread)
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  return ready;
+}
+// The launcher hears first of the end of the worker that is late.
+extern "C" int MPI_Abort(MPI_Comm communicator, int status) {
+  if (how.starts_with("late") && !is_late) std::this_thread::sleep_for(std::chrono::seconds(1));
+  return PMPI_Abort(communicator, status);
+}
+
 // Inside MPI_Init and MPI_Finalize there is no other way to get at the victim.
 extern "C" int MPI_Init_thread(int* argc, char*** argv, int required, int* provided) {
   if (is_victim && phase == "init") come_to_grief();
@@ -118,7 +140,8 @@ int main(int argc, char** argv) {
   how = argv[2];
   const char* rank = std::getenv("OMPI_COMM_WORLD_RANK");
   is_victim = rank != nullptr && std::string(rank) == argv[3];
-  if (how != "caught") {
+  is_late = how.starts_with("late") && rank != nullptr && std::to_string(std::atoi(rank) + 1) == argv[3];
+  if (how != "caught" && how != "late_caught") {
     work();
     return 0;
   }

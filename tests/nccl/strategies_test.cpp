@@ -105,7 +105,7 @@ TEST_F(NcclStrategies, AskForNoMoreAfterTheFirstSteps) {
   if (call_counter() == nullptr) GTEST_SKIP() << "only the stand-in counts";
   const MirroredStrategy strategy(gpu_devices(), kPatient);
   const auto step = [&](ReplicaContext& replica, const Tensor& own) {
-    for (int i = 0; i < 3; ++i) {
+    for (int i = 0; i < 10; ++i) {
       replica.communicator().all_reduce(own, ReduceOp::kMax);
       synchronize(own.device());  // otherwise it depends on the threads how many calls are in flight
     }

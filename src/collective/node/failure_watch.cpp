@@ -238,23 +238,15 @@ Error FailureWatch::in_call(const CollectiveCall& call, const Error& error) cons
   return {error.code(), fmt::format("{}: {}", name_of(call), error.what()), std::move(origin)};
 }
 
-/// The loss that `error` comes from, as this process's own watch of workers reports it; nothing where it does
-/// not in time. A member that copies from a process which has just ended, and one that hears of that from
-/// another member, are earlier than the watch, and the status of a process that ends depends on the watch.
-std::optional<Error> FailureWatch::await_fault(const Error& error) const {
-  if (error.code() != ErrorCode::kUnavailable || !group_.reports_lost_workers()) return std::nullopt;
-  const Deadline deadline = Deadline::after(kTimeToNotice);
-  std::optional<Error> fault = group_.fault();
-  while (!fault && !deadline.expired()) {
-    std::this_thread::yield();
-    fault = group_.fault();
-  }
-  return fault;
-}
-
 Error FailureWatch::cause_of(const CollectiveCall& call, const Error& error) const {
   if (failure_) return *failure_;
-  if (const std::optional<Error> fault = await_fault(error)) return in_call(call, *fault);
+  // A member that copies from a process which has just ended learns it before the watch of processes does.
+  const Deadline deadline = Deadline::after(kTimeToNotice);
+  const bool may_be_gone = error.code() == ErrorCode::kUnavailable && !group_.is_one_process();
+  while (may_be_gone && !group_.failed() && !deadline.expired()) {
+    if (const std::optional<Error> fault = group_.fault()) return in_call(call, *fault);
+    std::this_thread::yield();
+  }
   return error.origin().call.empty() ? in_call(call, error) : error;
 }
 
@@ -265,7 +257,6 @@ const Error& FailureWatch::set_failure(const Error& error) {
     group_.report(error);
   }
   failure_ = group_.failure();
-  static_cast<void>(await_fault(*failure_));
   return *failure_;
 }
 

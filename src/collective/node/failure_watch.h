@@ -92,7 +92,6 @@ class FailureWatch {
   void answer_questions();
   void require_nobody_left(const CollectiveCall& call);
   void require_nobody_late(const CollectiveCall& call, const Waiting& waiting);
-  [[nodiscard]] std::optional<Error> await_fault(const Error& error) const;
   [[nodiscard]] Error in_call(const CollectiveCall& call, const Error& error) const;
 
   NodeGroup& group_;
