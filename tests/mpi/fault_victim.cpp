@@ -36,7 +36,7 @@ std::string how;
 bool is_victim = false;
 bool is_late = false;
 std::atomic<bool> watch_is_late = false;  ///< from now on
-const std::thread::id main_thread = std::this_thread::get_id();
+const std::thread::id kMainThread = std::this_thread::get_id();
 
 void compute_for_long() {
   volatile unsigned counter = 0;
@@ -111,10 +111,10 @@ void work() {
 }  // namespace
 
 // The watch's thread sleeps in here.
-extern "C" int poll(pollfd* polled, nfds_t count, int milliseconds) {
-  const timespec time{milliseconds / 1000, milliseconds % 1000 * 1'000'000L};
-  const int ready = ::ppoll(polled, count, milliseconds < 0 ? nullptr : &time, nullptr);
-  if (watch_is_late && std::this_thread::get_id() != main_thread)
+extern "C" int poll(pollfd* fds, nfds_t nfds, int timeout) {
+  const timespec time{timeout / 1000, timeout % 1000 * 1'000'000L};
+  const int ready = ::ppoll(fds, nfds, timeout < 0 ? nullptr : &time, nullptr);
+  if (watch_is_late && std::this_thread::get_id() != kMainThread)
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
   return ready;
 }
