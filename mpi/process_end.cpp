@@ -139,16 +139,15 @@ void ProcessEnd::fail(const std::string& text) {
   }
   write_line(name_.empty() ? fmt::format("cohort: {}", text)
                            : fmt::format("cohort: {} failed: {}", name_, text));
+  // Whoever waits for a lost worker may hear of it earlier from another member, or from MPI; but the watch
+  // decides who is blamed, and the exit status. Another thread may end the Session meanwhile.
+  if (watch_ != nullptr && may_follow_from_loss())
+    static_cast<void>(watch_->record()->wait_for_fault(kTimeForTheReason));
   if (watch_ != nullptr) {
-    if (may_follow_from_loss()) await_reason(*watch_);
     watch_->mute();
     watch_->announce_failure(text);
   }
   end_job();
-}
-
-void ProcessEnd::await_reason(const PeerWatch& watch) {
-  static_cast<void>(watch.wait_for_fault(kTimeForTheReason));
 }
 
 void ProcessEnd::on_exit() {

@@ -40,11 +40,6 @@ class ProcessEnd {
   /// passed by.
   static void on_unload();
 
-  /// Gives the watch of a worker that is about to end a moment to report the loss of another one. Whoever
-  /// waits for a lost worker may hear of it earlier from another member, or from MPI; but the watch decides
-  /// who is blamed, and the exit status.
-  static void await_reason(const PeerWatch& watch);
-
   /// The job ends with an error when this process exits. `kept` lives until then; it may be null.
   void abandon(std::shared_ptr<void> kept);
 

@@ -144,9 +144,7 @@ class Session::Impl {
     if (watch_) watch_->mute();
   }
   void tell_failure(const std::string& text) {
-    if (!watch_) return;
-    if (environment_->has_failed()) ProcessEnd::await_reason(*watch_);
-    watch_->announce_failure(text);
+    if (watch_) watch_->announce_failure(text);
   }
 
   [[nodiscard]] WorkerGroup& everyone() { return *everyone_; }

@@ -5,9 +5,12 @@
 #include <sysexits.h>
 
 #include <atomic>
+#include <chrono>
 #include <optional>
+#include <thread>
 #include <utility>
 
+#include <cohort/base/deadline.h>
 #include <cohort/base/error.h>
 
 namespace cohort {
@@ -20,6 +23,14 @@ class FaultRecord {
 
   /// Null while there is none; stays valid. Cheap enough for polling.
   [[nodiscard]] const Error* fault() const noexcept { return published_.load(std::memory_order_acquire); }
+
+  /// The same, after a wait of at most `limit` for one.
+  [[nodiscard]] const Error* wait_for_fault(std::chrono::milliseconds limit) const {
+    constexpr auto kNap = std::chrono::milliseconds(1);
+    for (const Deadline deadline = Deadline::after(limit); fault() == nullptr && !deadline.expired();)
+      std::this_thread::sleep_for(kNap);
+    return fault();
+  }
 
   /// Called once, by the watch.
   void publish(Error fault) {

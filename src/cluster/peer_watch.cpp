@@ -3,9 +3,7 @@
 #include <sys/resource.h>
 
 #include <algorithm>
-#include <thread>
 
-#include <cohort/base/deadline.h>
 #include <cohort/base/log.h>
 
 #include "watch_address.h"
@@ -149,13 +147,6 @@ PeerWatch::PeerWatch(PeerWatchOptions options) : loop_(std::make_unique<watch::L
 PeerWatch::~PeerWatch() = default;
 
 const Error* PeerWatch::fault() const noexcept { return loop_->record()->fault(); }
-
-const Error* PeerWatch::wait_for_fault(std::chrono::milliseconds limit) const {
-  constexpr auto kNap = std::chrono::milliseconds(1);
-  for (const Deadline deadline = Deadline::after(limit); fault() == nullptr && !deadline.expired();)
-    std::this_thread::sleep_for(kNap);
-  return fault();
-}
 
 std::shared_ptr<const FaultRecord> PeerWatch::record() const noexcept { return loop_->record(); }
 

@@ -61,9 +61,6 @@ class PeerWatch {
   /// The first fault among the other workers, or null; stays valid. Cheap enough for polling.
   [[nodiscard]] const Error* fault() const noexcept;
 
-  /// The same, after a wait of at most `limit` for one.
-  [[nodiscard]] const Error* wait_for_fault(std::chrono::milliseconds limit) const;
-
   /// The record of the fault, which may outlive this watch.
   [[nodiscard]] std::shared_ptr<const FaultRecord> record() const noexcept;
 

@@ -114,7 +114,7 @@ TEST_P(PeerWatchIn, NamesTheWorkerThatVanished) {
     Cluster cluster(GetParam());
     cluster.run([&](int rank, std::optional<PeerWatch>& watch) {
       if (rank == victim) return watch.reset();
-      const Error* fault = watch->wait_for_fault(5s);
+      const Error* fault = watch->record()->wait_for_fault(5s);
       ASSERT_NE(fault, nullptr) << "worker " << rank << " does not know that " << victim << " is gone";
       EXPECT_EQ(fault->what(), describe(cluster.workers[static_cast<std::size_t>(victim)]) +
                                    " is gone: its process ended without leaving the session");
@@ -134,7 +134,7 @@ TEST_P(PeerWatchIn, SpreadsTheReasonOfAFailure) {
       watch->announce_failure("division by zero");
       return watch.reset();
     }
-    const Error* fault = watch->wait_for_fault(5s);
+    const Error* fault = watch->record()->wait_for_fault(5s);
     ASSERT_NE(fault, nullptr);
     EXPECT_THAT(fault->what(), AllOf(HasSubstr(describe(cluster.workers[static_cast<std::size_t>(victim)])),
                                      HasSubstr("failed: division by zero")));
@@ -230,7 +230,7 @@ TEST(PeerWatch, LeavesItsRecordToThoseWhoStillLook) {
   Cluster cluster({2});
   cluster.run([&](int rank, std::optional<PeerWatch>& watch) {
     if (rank == 1) return watch.reset();
-    ASSERT_NE(watch->wait_for_fault(5s), nullptr);
+    ASSERT_NE(watch->record()->wait_for_fault(5s), nullptr);
     const std::shared_ptr<const FaultRecord> record = watch->record();
     watch.reset();
     ASSERT_NE(record->fault(), nullptr);
@@ -271,7 +271,7 @@ TEST(PeerWatch, FallsBackToTcpWhereLocalSocketsAreRefused) {
   cluster.run([&](int rank, std::optional<PeerWatch>& watch) {
     EXPECT_TRUE(watch->unwatched().empty());
     if (rank == 3) return watch.reset();
-    const Error* fault = watch->wait_for_fault(5s);
+    const Error* fault = watch->record()->wait_for_fault(5s);
     ASSERT_NE(fault, nullptr);
     EXPECT_EQ(fault->origin().member, 3);
   });
@@ -285,7 +285,7 @@ TEST(PeerWatch, OpensTcpForTheFallbackEvenOnOneNode) {
   cluster.run([&](int rank, std::optional<PeerWatch>& watch) {
     EXPECT_TRUE(watch->unwatched().empty());
     if (rank == 0) return watch.reset();
-    EXPECT_NE(watch->wait_for_fault(5s), nullptr);
+    EXPECT_NE(watch->record()->wait_for_fault(5s), nullptr);
   });
 }
 
@@ -301,7 +301,7 @@ TEST(PeerWatch, DoesWithoutAWorkerThatCannotBeReached) {
     EXPECT_EQ(watch->unwatched(), std::vector<int>{2});
     if (rank == 3) return watch.reset();
     if (rank == 2) {
-      ASSERT_NE(watch->wait_for_fault(5s), nullptr) << "its own node is still watched";
+      ASSERT_NE(watch->record()->wait_for_fault(5s), nullptr) << "its own node is still watched";
       return;
     }
     EXPECT_TRUE(watch->leave()) << "the other half is not waited for";

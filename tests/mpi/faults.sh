@@ -69,7 +69,7 @@ else
   ! grep -lx 0 "$work"/status.* >>"$output" || fail "a worker exits with 0"
   # By it cohort-run knows that a worker was lost, whichever end the launcher hears of first.
   wanted=1
-  if [[ $phase != init && ($how == kill || $how == late* || $how == silence) ]]; then wanted=75; fi
+  if [[ $phase != init && ($how == kill || $how == late || $how == silence) ]]; then wanted=75; fi
   for ((worker = 0; worker < victim; worker++)); do
     [[ ! -e $work/status.$worker || $(<"$work/status.$worker") == "$wanted" ]] ||
       fail "worker $worker exits with $(<"$work/status.$worker"), not with $wanted"
@@ -82,7 +82,7 @@ fi
 
 culprit="worker $victim \(host $(hostname), pid [0-9]+\)"
 case $how in
-  kill | late*) reason="$culprit is gone: its process ended without leaving the session" ;;
+  kill | late) reason="$culprit is gone: its process ended without leaving the session" ;;
   uncaught) reason="$culprit failed: the victim's own mistake" ;;
   caught) reason="$culprit failed: an exception ended its Session" ;;
   stop) reason="deadline.*member $victim \(worker $victim, host $(hostname)\)" ;;
