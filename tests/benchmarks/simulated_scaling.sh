@@ -17,5 +17,5 @@ same "times among 1024 nodes below 0.8 or above 1.1 of the formula's" "" \
   "$(awk -F, '$2 == 1024 && ($6 < 0.8 * $7 || $6 > 1.1 * $7)' <<<"$rows")"
 # Rounds grow with the logarithm, twofold here; and beyond some number a roll call carries no data any more.
 same "calls without blocks that take over five times as long among 1024 nodes as among 32" "" \
-  "$(awk -F, '$1 ~ /^(barrier|all_reduce|reduce|broadcast)$/ && $2 == 32 { few[$1, $4] = $6 }
-              ($1, $4) in few && $2 == 1024 && $6 > 5 * few[$1, $4]' <<<"$rows")"
+  "$(awk -F, '$1 ~ /^(barrier|all_reduce|reduce|broadcast)$/ { us[$1 "," $4, $2] = $6; calls[$1 "," $4] }
+              END { for (call in calls) if (!(us[call, 1024] <= 5 * us[call, 32])) print call }' <<<"$rows")"
