@@ -19,8 +19,11 @@ endif()
 
 find_program(CCACHE ccache)
 if(CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  # With precompiled headers GCC does not say which macros a source uses; none here depends on the time.
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros ${CCACHE})
+  # Clones share what is cached, whatever their paths. Ninja's list of dependencies serves instead of a run of the
+  # preprocessor, which costs a tenth where nothing is cached yet. With precompiled headers GCC does not say which
+  # macros a source uses; none here depends on the time.
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${cohort_SOURCE_DIR} CCACHE_DEPEND=1
+    CCACHE_SLOPPINESS=pch_defines,time_macros ${CCACHE})
   set(CMAKE_CUDA_COMPILER_LAUNCHER ${CCACHE})
 endif()
 
