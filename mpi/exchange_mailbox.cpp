@@ -8,7 +8,7 @@
 namespace cohort::mpi {
 namespace {
 
-constexpr int kTag = 1;
+constexpr int kExchangeTag = 1;
 
 }  // namespace
 
@@ -20,7 +20,8 @@ ExchangeMailbox::~ExchangeMailbox() {
 void ExchangeMailbox::send(const ExchangeMessage::Header& header, std::string_view text, int to) {
   COHORT_CHECK(text.size() <= kLongestText);
   const auto place = sends_.try_emplace(to).first;
-  place->second.send(comm_, to, kTag, std::as_bytes(std::span(&header, 1)), std::as_bytes(std::span(text)));
+  place->second.send(comm_, to, kExchangeTag, std::as_bytes(std::span(&header, 1)),
+                     std::as_bytes(std::span(text)));
   if (place->second.empty()) sends_.erase(place);
 }
 
@@ -37,12 +38,12 @@ std::vector<int> ExchangeMailbox::unsent_to() const {
 
 std::optional<ExchangeMessage> ExchangeMailbox::receive() {
   if (std::optional<ExchangeMessage> arrived = take_arrived()) return arrived;
-  while (const std::optional<MessageInfo> info = iprobe_any(kTag, comm_)) {
+  while (const std::optional<MessageInfo> info = iprobe_any(kExchangeTag, comm_)) {
     Transfer& transfer = arriving_.emplace_back();
     transfer.from = info->source;
     transfer.bytes.resize(info->bytes);
-    transfer.request =
-        irecv(transfer.bytes.data(), static_cast<int>(info->bytes), MPI_BYTE, info->source, kTag, comm_);
+    transfer.request = irecv(transfer.bytes.data(), static_cast<int>(info->bytes), MPI_BYTE, info->source,
+                             kExchangeTag, comm_);
     if (std::optional<ExchangeMessage> arrived = take_arrived()) return arrived;
   }
   return std::nullopt;

@@ -10,7 +10,7 @@ namespace {
 /// Each of them has up to 63 connections.
 constexpr std::size_t kMostWorkers = 64;
 /// No other message over the communicator of a session has it.
-constexpr int kTag = 2;
+constexpr int kContactTag = 2;
 
 }  // namespace
 
@@ -19,9 +19,11 @@ void make_first_contacts(MPI_Comm comm, std::span<const WorkerInfo> workers) {
   const auto rank = static_cast<std::size_t>(comm_rank(comm));
   std::vector<MPI_Request> sends;
   const auto greet = [&](const WorkerInfo& other) {
-    sends.push_back(isend(nullptr, 0, MPI_BYTE, other.rank, kTag, comm));
+    sends.push_back(isend(nullptr, 0, MPI_BYTE, other.rank, kContactTag, comm));
   };
-  const auto hear = [&](const WorkerInfo& other) { recv(nullptr, 0, MPI_BYTE, other.rank, kTag, comm); };
+  const auto hear = [&](const WorkerInfo& other) {
+    recv(nullptr, 0, MPI_BYTE, other.rank, kContactTag, comm);
+  };
   const auto is_elsewhere = [&](const WorkerInfo& other) { return other.node != workers[rank].node; };
 
   for (const WorkerInfo& other : workers.subspan(rank))

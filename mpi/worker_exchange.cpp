@@ -51,7 +51,7 @@ constexpr int kProbesOfFirst = 4;
 constexpr std::int64_t kNoAnswer = -1;
 constexpr std::int64_t kAnyRound = 0;
 
-constexpr const char* kNames[] = {"exchange", "make_communicator", "split", "end of the session"};
+constexpr const char* kRoundNames[] = {"exchange", "make_communicator", "split", "end of the session"};
 constexpr const char* kDeeds[] = {"exchanges data", "makes a communicator", "splits its group",
                                   "ends its Session"};
 
@@ -386,7 +386,7 @@ std::string WorkerExchange::list(std::span<const int> workers) const {
 }
 
 std::string WorkerExchange::name() const {
-  return fmt::format("{} #{}", kNames[static_cast<std::size_t>(round_kind_)], round_);
+  return fmt::format("{} #{}", kRoundNames[static_cast<std::size_t>(round_kind_)], round_);
 }
 
 }  // namespace cohort::mpi

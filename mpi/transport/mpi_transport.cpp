@@ -9,7 +9,7 @@
 namespace cohort::mpi {
 namespace {
 
-int to_count(std::size_t bytes) {
+int to_byte_count(std::size_t bytes) {
   COHORT_CHECK(bytes <= static_cast<std::size_t>(std::numeric_limits<int>::max()));
   return static_cast<int>(bytes);
 }
@@ -74,7 +74,7 @@ Transport::Ticket MpiTransport::new_ticket(bool receives, std::size_t bytes) {
 Transport::Ticket MpiTransport::send(const Address& to, std::span<const std::byte> data) {
   const MpiLock::Guard guard = comms_->lock().acquire();
   const Ticket ticket = new_ticket(false, data.size());
-  requests_[ticket] = isend(data.data(), to_count(data.size()), MPI_BYTE, worker_of(to.member),
+  requests_[ticket] = isend(data.data(), to_byte_count(data.size()), MPI_BYTE, worker_of(to.member),
                             tag_to(to.member, to.tag), comms_->comm(to.channel));
   // As a rule it has left already, and needs no question of its own later.
   if (data.size() <= kShortBytes) note_completed(requests_.test_one(ticket));
@@ -84,7 +84,7 @@ Transport::Ticket MpiTransport::send(const Address& to, std::span<const std::byt
 Transport::Ticket MpiTransport::receive(const Address& from, std::span<std::byte> room) {
   const MpiLock::Guard guard = comms_->lock().acquire();
   const Ticket ticket = new_ticket(true, 0);
-  requests_[ticket] = irecv(room.data(), to_count(room.size()), MPI_BYTE, worker_of(from.member),
+  requests_[ticket] = irecv(room.data(), to_byte_count(room.size()), MPI_BYTE, worker_of(from.member),
                             tag_from(from.member, from.tag), comms_->comm(from.channel));
   return ticket;
 }
@@ -156,7 +156,7 @@ std::optional<Transport::ControlMessage> MpiTransport::receive_control() {
     if (!info) continue;
     has_control_messages_ = true;
     std::string text(info->bytes, '\0');
-    recv(text.data(), to_count(text.size()), MPI_BYTE, info->source, tag, comm);
+    recv(text.data(), to_byte_count(text.size()), MPI_BYTE, info->source, tag, comm);
     if (const auto from = member_at(info->source * comms_->members_per_worker() + number))
       return ControlMessage{*from, std::move(text)};
     // Otherwise it is from a member of a former group with this number, which told this member too late.

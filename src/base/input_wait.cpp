@@ -7,17 +7,17 @@ namespace {
 
 thread_local int depth = 0;
 
-std::uint64_t now() noexcept {
+std::uint64_t nanoseconds_now() noexcept {
   return static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch() /
                                     std::chrono::nanoseconds(1));
 }
 
 }  // namespace
 
-InputWait::InputWait() noexcept : begin_(depth++ == 0 ? now() : 0) {}
+InputWait::InputWait() noexcept : begin_(depth++ == 0 ? nanoseconds_now() : 0) {}
 
 InputWait::~InputWait() {
-  if (--depth == 0) total_.fetch_add(now() - begin_, std::memory_order_relaxed);
+  if (--depth == 0) total_.fetch_add(nanoseconds_now() - begin_, std::memory_order_relaxed);
 }
 
 }  // namespace cohort

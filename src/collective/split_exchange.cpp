@@ -6,13 +6,13 @@
 namespace cohort {
 namespace {
 
-struct Entry {
+struct MemberEntry {
   std::int64_t takes_part = 0;
   std::int64_t color = 0;
   std::int64_t key = 0;
   SplitContribution contribution;
 };
-constexpr std::int64_t kWords = sizeof(Entry) / sizeof(std::int64_t);
+constexpr std::int64_t kWords = sizeof(MemberEntry) / sizeof(std::int64_t);
 
 }  // namespace
 
@@ -21,7 +21,7 @@ SplitExchange::SplitExchange(int size, std::optional<int> color, int key,
     : color_(color),
       input_(Tensor::uninitialized({kWords}, DType::kInt64)),
       output_(Tensor::uninitialized({size, kWords}, DType::kInt64)) {
-  const Entry own{color.has_value() ? 1 : 0, color.value_or(0), key, contribution};
+  const MemberEntry own{color.has_value() ? 1 : 0, color.value_or(0), key, contribution};
   std::memcpy(input_.data(), &own, sizeof own);
 }
 
@@ -37,11 +37,11 @@ CollectiveCall SplitExchange::call() const {
 }
 
 std::vector<SplitMember> SplitExchange::members() const {
-  std::vector<Entry> all(output_.bytes() / sizeof(Entry));
+  std::vector<MemberEntry> all(output_.bytes() / sizeof(MemberEntry));
   std::memcpy(all.data(), output_.data(), output_.bytes());
   std::vector<SplitMember> members;
   for (std::size_t rank = 0; color_ && rank < all.size(); ++rank) {
-    const Entry& entry = all[rank];
+    const MemberEntry& entry = all[rank];
     if (entry.takes_part != 0 && entry.color == *color_)
       members.push_back({static_cast<int>(rank), entry.contribution});
   }

@@ -15,8 +15,6 @@ namespace {
 using server::Encoder;
 using server::MessageKind;
 
-constexpr std::uint16_t to_number(CoordinatorMessage kind) { return static_cast<std::uint16_t>(kind); }
-
 Aborted cancelled() {
   return Aborted("this call was cancelled because another one failed first; schedule it again");
 }

@@ -22,6 +22,10 @@ enum class CoordinatorMessage : std::uint16_t {
   kRecall,       ///< calls that were not begun are given back
 };
 
+[[nodiscard]] constexpr std::uint16_t to_number(CoordinatorMessage kind) {
+  return static_cast<std::uint16_t>(kind);
+}
+
 enum class Outcome : std::uint8_t { kSuccess, kFailure };
 
 }  // namespace cohort::coordinator

@@ -20,8 +20,6 @@ using server::MessageKind;
 /// How long the coordinator may take to be there.
 constexpr std::chrono::seconds kStartLimit{60};
 
-constexpr std::uint16_t to_number(CoordinatorMessage kind) { return static_cast<std::uint16_t>(kind); }
-
 std::vector<std::byte> failure_of(const Error& error) {
   Encoder encoder;
   encoder.number(Outcome::kFailure);

@@ -15,7 +15,7 @@ namespace {
 
 /// The lock keeps a capture from beginning or ending between a look at it and the release of memory that
 /// depends on it. Other calls need no lock: while a GPU is captured, no other thread uses it.
-struct Slot {
+struct CaptureSlot {
   std::shared_mutex mutex;
   std::shared_ptr<Capture> current;
   std::optional<Stream> memory_stream;  ///< of one capture after the other
@@ -23,14 +23,14 @@ struct Slot {
 };
 
 /// Never destroyed: static tensors release their memory late.
-Slot& slot_of(Device device) {
-  static auto& slots = *new std::vector<Slot>(devices().size());
+CaptureSlot& slot_of(Device device) {
+  static auto& slots = *new std::vector<CaptureSlot>(devices().size());
   require_device(device);
   return slots[static_cast<std::size_t>(device.index())];
 }
 
 /// Without the lock, which what is queued may need.
-void wait_until_empty(Slot& slot) {
+void wait_until_empty(CaptureSlot& slot) {
   std::vector<std::weak_ptr<QueuesWork>> objects;
   {
     const std::shared_lock lock(slot.mutex);
@@ -42,7 +42,7 @@ void wait_until_empty(Slot& slot) {
 }
 
 void release(std::byte* memory, Device device) {
-  Slot& slot = slot_of(device);
+  CaptureSlot& slot = slot_of(device);
   const std::shared_lock lock(slot.mutex);
   if (slot.current == nullptr) {
     return release_on(device, [&] { calls::free_async(memory, compute_stream(device).handle()); });
@@ -67,7 +67,7 @@ Capture::~Capture() {
 }
 
 std::shared_ptr<Capture> Capture::begin(Device device) {
-  Slot& slot = slot_of(device);
+  CaptureSlot& slot = slot_of(device);
   wait_until_empty(slot);
   const Stream& stream = compute_stream(device);
   const std::unique_lock lock(slot.mutex);
@@ -82,7 +82,7 @@ std::shared_ptr<Capture> Capture::begin(Device device) {
 }
 
 std::shared_ptr<Capture> Capture::of(Device device) {
-  Slot& slot = slot_of(device);
+  CaptureSlot& slot = slot_of(device);
   const std::shared_lock lock(slot.mutex);
   return slot.current;
 }
@@ -98,7 +98,7 @@ void Capture::keep(std::shared_ptr<const void> memory) {
 }
 
 cudaGraph_t Capture::end() {
-  Slot& slot = slot_of(device_);
+  CaptureSlot& slot = slot_of(device_);
   const std::unique_lock lock(slot.mutex);
   slot.current = nullptr;
   return calls::end_capture(compute_stream(device_).handle());
@@ -125,7 +125,7 @@ void empty_pool(Device device) {
 }
 
 void wait_before_captures(Device device, std::weak_ptr<QueuesWork> object) {
-  Slot& slot = slot_of(device);
+  CaptureSlot& slot = slot_of(device);
   const std::unique_lock lock(slot.mutex);
   std::erase_if(slot.waits_for, [](const auto& known) { return known.expired(); });
   slot.waits_for.push_back(std::move(object));

@@ -19,7 +19,7 @@ namespace {
 
 /// Made on first use, and with it what else a GPU needs. Never destroyed: tensors may be static, and release
 /// their memory on a stream.
-struct Slot {
+struct StreamSlot {
   std::once_flag once;
   std::unique_ptr<Stream> stream;
 };
@@ -91,9 +91,9 @@ void Stream::drain() const noexcept {
 }
 
 const Stream& compute_stream(Device device) {
-  static auto& slots = *new std::vector<Slot>(devices().size());
+  static auto& slots = *new std::vector<StreamSlot>(devices().size());
   require_device(device);
-  Slot& slot = slots[static_cast<std::size_t>(device.index())];
+  StreamSlot& slot = slots[static_cast<std::size_t>(device.index())];
   std::call_once(slot.once, [&] {
     slot.stream = std::make_unique<Stream>(device);
     // Otherwise each wait for the GPU, by whatever library, empties the pool, and each step fills it again.

@@ -14,12 +14,6 @@
 namespace cohort {
 namespace {
 
-constexpr std::size_t kHugePage = std::size_t{2} << 20;
-
-constexpr std::size_t round_up(std::size_t bytes, std::size_t unit) {
-  return (bytes + unit - 1) / unit * unit;
-}
-
 /// A block of the node heap; null when there is no heap or no room in it.
 std::shared_ptr<const Buffer> allocate_shared(std::size_t bytes, Device device) {
   NodeHeap* heap = NodeHeap::of_this_process();

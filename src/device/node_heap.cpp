@@ -41,13 +41,8 @@ namespace cohort {
 namespace {
 
 constexpr std::size_t kLine = 64;
-constexpr std::size_t kHugePage = std::size_t{2} << 20;
 constexpr std::size_t kLargestGrowth = std::size_t{64} << 20;
 constexpr std::size_t kLargestFile = std::size_t{64} << 30;
-
-constexpr std::size_t round_up(std::size_t bytes, std::size_t unit) {
-  return (bytes + unit - 1) / unit * unit;
-}
 
 /// Block sizes: four steps per doubling, so that at most a fifth of a block is unused. From a huge
 /// page on they are multiples of one, and begin at one.

@@ -18,6 +18,13 @@
 
 namespace cohort {
 
+/// Memory of at least this size begins at a page of it, for the kernel to use one.
+inline constexpr std::size_t kHugePage = std::size_t{2} << 20;
+
+[[nodiscard]] constexpr std::size_t round_up(std::size_t bytes, std::size_t unit) {
+  return (bytes + unit - 1) / unit * unit;
+}
+
 class NodeHeap {
  public:
   /// This process's heap, made on first use and never destroyed: tensors may be static. Null

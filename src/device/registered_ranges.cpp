@@ -9,7 +9,7 @@
 namespace cohort {
 namespace {
 
-std::uintptr_t address_of(const std::byte* data) { return reinterpret_cast<std::uintptr_t>(data); }
+std::uintptr_t number_of(const std::byte* data) { return reinterpret_cast<std::uintptr_t>(data); }
 
 }  // namespace
 
@@ -24,7 +24,7 @@ std::vector<RegisteredRanges::Range>::const_iterator RegisteredRanges::find(std:
 }
 
 void RegisteredRanges::add(std::span<const std::byte> range) {
-  const std::uintptr_t begin = address_of(range.data());
+  const std::uintptr_t begin = number_of(range.data());
   const std::unique_lock lock(mutex_);
   const auto next = find(begin);
   if (next != ranges_.end() && next->begin < begin + range.size()) {
@@ -39,14 +39,14 @@ void RegisteredRanges::add(std::span<const std::byte> range) {
 void RegisteredRanges::set_block(const std::byte* begin, std::shared_ptr<const void> block,
                                  const std::byte* pages) {
   const std::unique_lock lock(mutex_);
-  Range& range = ranges_[static_cast<std::size_t>(find(address_of(begin)) - ranges_.begin())];
+  Range& range = ranges_[static_cast<std::size_t>(find(number_of(begin)) - ranges_.begin())];
   range.block = std::move(block);
   range.pages = pages;
 }
 
 std::shared_ptr<const void> RegisteredRanges::remove(const std::byte* begin) noexcept {
   const std::unique_lock lock(mutex_);
-  const auto found = ranges_.begin() + (find(address_of(begin)) - ranges_.begin());
+  const auto found = ranges_.begin() + (find(number_of(begin)) - ranges_.begin());
   std::shared_ptr<const void> block = std::move(found->block);
   ranges_.erase(found);
   count_.store(ranges_.size(), std::memory_order_relaxed);
@@ -59,7 +59,7 @@ void RegisteredRanges::keep(std::shared_ptr<const void> block) noexcept {
 }
 
 const std::byte* RegisteredRanges::in_heap(const std::byte* data, std::size_t bytes) const {
-  const std::uintptr_t address = address_of(data);
+  const std::uintptr_t address = number_of(data);
   const std::shared_lock lock(mutex_);
   const auto range = find(address);
   if (range == ranges_.end() || range->block == nullptr) return nullptr;
@@ -69,8 +69,8 @@ const std::byte* RegisteredRanges::in_heap(const std::byte* data, std::size_t by
 
 std::shared_ptr<const void> RegisteredRanges::block_of(const std::byte* data) const {
   const std::shared_lock lock(mutex_);
-  const auto range = find(address_of(data));
-  return range != ranges_.end() && range->begin <= address_of(data) ? range->block : nullptr;
+  const auto range = find(number_of(data));
+  return range != ranges_.end() && range->begin <= number_of(data) ? range->block : nullptr;
 }
 
 }  // namespace cohort

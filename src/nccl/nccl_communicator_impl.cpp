@@ -23,9 +23,9 @@ namespace {
 using namespace std::chrono_literals;
 
 /// Between two looks at a GPU that is waited for.
-constexpr auto kNap = 20us;
+constexpr auto kPollingNap = 20us;
 /// How long the end of a communicator may take before it is left to itself, if its calls may take as long.
-constexpr std::chrono::duration<double> kTimeToEnd = 10s;
+constexpr std::chrono::duration<double> kTimeToClose = 10s;
 /// How many calls of a member may be on the GPU: they are not to fill CUDA's queues, which would block all
 /// threads that call CUDA, and a GPU is never so far ahead of its host.
 constexpr std::size_t kMostOnGpu = 64;
@@ -78,7 +78,7 @@ NcclCommunicatorImpl::~NcclCommunicatorImpl() {
   clock_watch_.join();
 
   const std::chrono::duration<double> usual = timeout({});
-  const Deadline deadline = Deadline::after(usual.count() > 0 ? std::min(usual, kTimeToEnd) : kTimeToEnd);
+  const Deadline deadline = Deadline::after(usual.count() > 0 ? std::min(usual, kTimeToClose) : kTimeToClose);
   finish_before(deadline);
   if (in_flight_.empty() && !failure_) {
     symmetric_memory_.clear();
@@ -264,7 +264,7 @@ void NcclCommunicatorImpl::wait_for_room() {
       if (in_flight_[kMostOnGpu - 1]->state == Operation::State::kQueued) return;
       first = in_flight_.front();
     }
-    if (!done(*first)) std::this_thread::sleep_for(kNap);
+    if (!done(*first)) std::this_thread::sleep_for(kPollingNap);
   }
 }
 
@@ -371,7 +371,7 @@ std::optional<CommunicatorParts> NcclCommunicatorImpl::split(std::span<const Spl
 
 /// Waits until the operation has ended on the GPU, one way or the other.
 void NcclCommunicatorImpl::finish(Operation& operation) {
-  while (!done(operation)) std::this_thread::sleep_for(kNap);
+  while (!done(operation)) std::this_thread::sleep_for(kPollingNap);
 }
 
 void NcclCommunicatorImpl::wait_for_all() {
@@ -397,7 +397,7 @@ void NcclCommunicatorImpl::exchange_least(std::vector<std::uint8_t>& numbers, st
 void NcclCommunicatorImpl::finish_before(const Deadline& deadline) {
   while (const std::shared_ptr<Operation> first = first_in_flight()) {
     if (deadline.expired()) return;
-    if (!poll(*first)) std::this_thread::sleep_for(kNap);
+    if (!poll(*first)) std::this_thread::sleep_for(kPollingNap);
   }
 }
 

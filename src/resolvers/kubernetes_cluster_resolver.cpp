@@ -14,7 +14,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::string_view kForm =
+constexpr std::string_view kPodForm =
     R"({"items": [{"metadata": {"name": ..., "labels": {...}}, "status": {"phase": "Running", "podIP": ...}}]})";
 
 /// The text at `pointer`, as in `/metadata/name`; nothing where there is none.
@@ -40,7 +40,7 @@ bool has_label(const Json& pod, const std::string& job, const std::string& label
 
 std::string name_of(const Json& pod, std::size_t number) {
   if (const auto name = text_at(pod, "/metadata/name")) return *name;
-  throw InvalidArgument("the list of pods: item {} has no metadata.name; it is {}", number, kForm);
+  throw InvalidArgument("the list of pods: item {} has no metadata.name; it is {}", number, kPodForm);
 }
 
 std::string address_of(const Json& pod, const std::string& name) {
@@ -70,7 +70,7 @@ std::map<std::string, const Json*, ByNumber> pods_of(const Json& items, const st
   std::size_t number = 0;
   for (const Json& pod : items) {
     if (!pod.is_object())
-      throw InvalidArgument("the list of pods: item {} is {}; write {}", number, quote(pod), kForm);
+      throw InvalidArgument("the list of pods: item {} is {}; write {}", number, quote(pod), kPodForm);
     if (has_label(pod, job, label)) pods.emplace(name_of(pod, number), &pod);
     ++number;
   }
@@ -82,10 +82,10 @@ std::map<std::string, const Json*, ByNumber> pods_of(const Json& items, const st
 KubernetesClusterResolver::KubernetesClusterResolver(std::string_view pods, KubernetesOptions options,
                                                      const Environment& variables)
     : options_(std::move(options)) {
-  const Json list = parse_json(pods, "the list of pods", kForm);
+  const Json list = parse_json(pods, "the list of pods", kPodForm);
   const auto items = list.find("items");
   if (!list.is_object() || items == list.end() || !items->is_array())
-    throw InvalidArgument("the list of pods is {}; write {}", quote(list), kForm);
+    throw InvalidArgument("the list of pods is {}; write {}", quote(list), kPodForm);
 
   const auto hostname = variables.find("HOSTNAME");
   const std::string own_pod = options_.own_pod.value_or(hostname == variables.end() ? "" : hostname->second);

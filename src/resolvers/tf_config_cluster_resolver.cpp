@@ -14,16 +14,16 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::string_view kForm =
+constexpr std::string_view kTfConfigForm =
     R"({"cluster": {"worker": ["host:port", ...]}, "task": {"type": "worker", "index": 0}})";
 
 Json parse(const Environment& variables) {
   const auto found = variables.find("TF_CONFIG");
   if (found == variables.end()) return Json::object();
-  Json config = parse_json(found->second, "TF_CONFIG", kForm);
+  Json config = parse_json(found->second, "TF_CONFIG", kTfConfigForm);
   // As in the original, which takes any empty value for an empty object.
   if (config.is_null() || (config.is_array() && config.empty())) return Json::object();
-  if (!config.is_object()) throw InvalidArgument("TF_CONFIG is {}; write {}", quote(config), kForm);
+  if (!config.is_object()) throw InvalidArgument("TF_CONFIG is {}; write {}", quote(config), kTfConfigForm);
   return config;
 }
 
@@ -67,7 +67,7 @@ TfConfigClusterResolver::TfConfigClusterResolver(TfConfigOptions options, const 
     : options_(std::move(options)) {
   const Json config = parse(variables);
   const Json task = config.value("task", Json::object());
-  if (!task.is_object()) throw InvalidArgument("TF_CONFIG: task is {}; write {}", quote(task), kForm);
+  if (!task.is_object()) throw InvalidArgument("TF_CONFIG: task is {}; write {}", quote(task), kTfConfigForm);
   spec_ = cluster_of(config);
   session_master_ = text_of(config, "session_master");
   if (!options_.task_type) options_.task_type = text_of(task, "type");

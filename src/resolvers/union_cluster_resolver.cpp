@@ -7,7 +7,7 @@
 namespace cohort {
 namespace {
 
-using Jobs = std::map<std::string, std::vector<ClusterSpec::Tasks>, std::less<>>;
+using JobParts = std::map<std::string, std::vector<ClusterSpec::Tasks>, std::less<>>;
 
 bool has_gaps(const ClusterSpec::Tasks& tasks) {
   return !tasks.empty() && tasks.rbegin()->first != static_cast<int>(tasks.size()) - 1;
@@ -42,7 +42,7 @@ UnionClusterResolver::UnionClusterResolver(std::vector<std::shared_ptr<const Clu
 }
 
 ClusterSpec UnionClusterResolver::cluster_spec() const {
-  Jobs parts;
+  JobParts parts;
   for (const auto& resolver : resolvers_) {
     const ClusterSpec spec = resolver->cluster_spec();
     for (const std::string& job : spec.jobs()) parts[job].push_back(spec.tasks(job));

@@ -4,13 +4,9 @@
 
 #include <cstdint>
 
+#include "device/node_heap.h"
+
 namespace cohort::server {
-namespace {
-
-constexpr std::size_t kHugePage = std::size_t{2} << 20;
-
-}  // namespace
-
 AlignedMapping AlignedMapping::of(int file, std::size_t bytes, int protection) {
   AlignedMapping result;
   void* const range =

@@ -19,8 +19,6 @@ namespace {
 /// How long a server that was lost may take to come back.
 constexpr std::chrono::seconds kReturnLimit{10};
 
-constexpr std::uint16_t to_number(MessageKind kind) { return static_cast<std::uint16_t>(kind); }
-
 /// Such a request concerns a server with or without its variables.
 constexpr bool takes_leave(MessageKind kind) {
   return kind == MessageKind::kGoodbye || kind == MessageKind::kJobOver;

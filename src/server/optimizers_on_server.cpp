@@ -30,10 +30,6 @@ std::int64_t count_step(Store& store, VariableIndex variable) {
   return step;
 }
 
-void copy_if_apart(const Tensor& from, const Tensor& to) {
-  if (from.data() != to.data()) to.copy_from(from);
-}
-
 /// All of it, with what was there.
 Store::Change overwritten(Store& store, VariableIndex variable) {
   Store::Change change = store.overwrite(variable);

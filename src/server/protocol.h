@@ -39,4 +39,6 @@ enum class MessageKind : std::uint16_t {
   kFirstOfCoordinator = 64,  ///< kinds from here on are between the coordinator and its workers
 };
 
+[[nodiscard]] constexpr std::uint16_t to_number(MessageKind kind) { return static_cast<std::uint16_t>(kind); }
+
 }  // namespace cohort::server

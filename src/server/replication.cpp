@@ -17,8 +17,6 @@ namespace {
 /// What may wait to be sent of a copy: a request that is answered meanwhile does not wait behind more.
 constexpr std::size_t kMostBacklog = std::size_t{8} << 20;
 
-constexpr std::uint16_t to_number(MessageKind kind) { return static_cast<std::uint16_t>(kind); }
-
 /// A read with writes that are not committed tries them in the memory.
 bool tries_writes(const remote::Message& message) {
   Decoder decoder(message.body);

@@ -21,8 +21,6 @@ namespace {
 constexpr std::chrono::milliseconds kFirstAttempt{200};
 constexpr std::chrono::milliseconds kLongestAttempt{2000};
 
-constexpr std::uint16_t to_number(MessageKind kind) { return static_cast<std::uint16_t>(kind); }
-
 remote::Address without_own(remote::Address address, const remote::TaskPlace& place) {
   for (const std::string& own : remote::network_addresses(place.network_listener))
     std::erase(address.network, own);

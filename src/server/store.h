@@ -133,4 +133,9 @@ class Store {
   std::unique_ptr<Impl> impl_;
 };
 
+/// From `old` to `fresh` of a Change.
+inline void copy_if_apart(const Tensor& from, const Tensor& to) {
+  if (from.data() != to.data()) to.copy_from(from);
+}
+
 }  // namespace cohort::server

@@ -17,6 +17,7 @@
 #include <cohort/device/dtype.h>
 
 #include "device/memory_limits.h"
+#include "device/node_heap.h"
 
 #ifndef MADV_COLLAPSE  // Linux 6.1
 #define MADV_COLLAPSE 25
@@ -31,7 +32,6 @@ namespace {
 /// A signal lets the kernel begin anew with what it is asked for, so much would never end among many signals.
 constexpr std::uint64_t kPagesAtATime = std::uint64_t{4} << 20;
 
-constexpr std::size_t kHugePage = std::size_t{2} << 20;
 constexpr std::uint64_t kLargestReserve = std::uint64_t{1} << 45;
 
 /// What a memory file begins with, read without mapping it.

@@ -25,10 +25,6 @@ const RowUpdate* row_update(WriteKind kind) {
   }
 }
 
-void copy_if_apart(const Tensor& from, const Tensor& to) {
-  if (from.data() != to.data()) to.copy_from(from);
-}
-
 void assign(const Write& write, const Store::Change& change) {
   if (write.kind == WriteKind::kAssign) return change.fresh_value.copy_from(write.value);
   if (write.kind == WriteKind::kAssignAdd && write.value.dtype() != DType::kBool)

@@ -13,11 +13,11 @@
 namespace cohort {
 namespace {
 
-constexpr const char* kName = "LogicalDeviceStrategy";
+constexpr const char* kLogicalDeviceName = "LogicalDeviceStrategy";
 
 StrategyLayout layout_of(const DeviceAssignment& assignment, const CommunicationOptions& options) {
   const int replicas = assignment.num_replicas();
-  return {.name = kName, .devices = assignment.column(0), .connect = [=] {
+  return {.name = kLogicalDeviceName, .devices = assignment.column(0), .connect = [=] {
             return make_thread_communicators(replicas, options);
           }};
 }
@@ -115,7 +115,8 @@ std::span<const Device> LogicalDeviceStrategy::own_devices(const char* what) con
   const ContextMode& mode = current_mode();
   if (mode.kind == ContextKind::kReplica && mode.strategy == &extended())
     return assignment_.devices_of(mode.local_replica);
-  throw WrongContext("{} is for the logical devices of a replica of {}; call it inside run()", what, kName);
+  throw WrongContext("{} is for the logical devices of a replica of {}; call it inside run()", what,
+                     kLogicalDeviceName);
 }
 
 Tensor LogicalDeviceStrategy::assign_to_logical_device(const Tensor& tensor, int logical_device) const {

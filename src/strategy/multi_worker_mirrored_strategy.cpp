@@ -8,7 +8,7 @@
 namespace cohort {
 namespace {
 
-constexpr const char* kName = "MultiWorkerMirroredStrategy";
+constexpr const char* kMultiWorkerName = "MultiWorkerMirroredStrategy";
 
 StrategyLayout layout_of(Bootstrap* bootstrap, const CommunicationOptions& options,
                          std::vector<Device> devices) {
@@ -16,11 +16,11 @@ StrategyLayout layout_of(Bootstrap* bootstrap, const CommunicationOptions& optio
   if (devices.empty()) devices = cpu_devices(1);
   const auto replicas = static_cast<int>(devices.size());
   if (bootstrap == nullptr || bootstrap->size() == 1) {
-    return {.name = kName, .devices = std::move(devices), .connect = [=] {
+    return {.name = kMultiWorkerName, .devices = std::move(devices), .connect = [=] {
               return make_thread_communicators(replicas, options);
             }};
   }
-  StrategyLayout layout{.name = kName,
+  StrategyLayout layout{.name = kMultiWorkerName,
                         .devices = std::move(devices),
                         .worker = bootstrap->rank(),
                         .workers = bootstrap->size(),
@@ -40,11 +40,12 @@ Bootstrap* bootstrap_of(const ClusterResolver& resolver) {
     throw InvalidArgument(
         "{}: the cluster resolver describes a cluster but not this process's place in it; it must "
         "give both task_type and task_id",
-        kName);
+        kMultiWorkerName);
   }
   if (*type != "chief" && *type != "worker") {
     throw InvalidArgument(
-        "{}: task type '{}' takes no part in synchronous training; only chief and worker do", kName, *type);
+        "{}: task type '{}' takes no part in synchronous training; only chief and worker do",
+        kMultiWorkerName, *type);
   }
   static_cast<void>(spec.task_address(*type, *id));  // throws unless the task exists
   int workers = 0;
@@ -55,11 +56,11 @@ Bootstrap* bootstrap_of(const ClusterResolver& resolver) {
     throw Unavailable(
         "{}: the cluster resolver describes {} workers but gives no way to reach them; use a resolver "
         "made from an mpi::Session, and start the program with mpirun or srun",
-        kName, workers);
+        kMultiWorkerName, workers);
   }
   if (bootstrap->size() != workers) {
-    throw InvalidArgument("{}: the cluster resolver describes {} workers, but the job has {}", kName, workers,
-                          bootstrap->size());
+    throw InvalidArgument("{}: the cluster resolver describes {} workers, but the job has {}",
+                          kMultiWorkerName, workers, bootstrap->size());
   }
   return bootstrap;
 }

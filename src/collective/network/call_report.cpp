@@ -18,7 +18,7 @@ namespace {
 using namespace std::chrono_literals;
 
 /// That of roll calls: nobody begins a report before the roll call is over, nor another roll call after it.
-constexpr int kTag = 0;
+constexpr int kReportTag = 0;
 
 /// All leaders are in the call; on a busy machine one may not run for a while.
 constexpr auto kTimeForReports = 5s;
@@ -91,8 +91,8 @@ Task<> CallReport::execute() {
     const auto leaving = static_cast<std::size_t>(std::min(distance, leaders_.size() - distance));
     const std::size_t leaving_end = leaving < begins_.size() ? begins_[leaving] : end_;
     Transfer receiving =
-        leaders_.receive(leaders_.neighbour(distance), kTag, scratch_.data() + end_, capacity_ - end_);
-    Transfer sending = leaders_.send(leaders_.neighbour(-distance), kTag, scratch_.data(), leaving_end);
+        leaders_.receive(leaders_.neighbour(distance), kReportTag, scratch_.data() + end_, capacity_ - end_);
+    Transfer sending = leaders_.send(leaders_.neighbour(-distance), kReportTag, scratch_.data(), leaving_end);
     co_await until([&] { return (receiving.done() && sending.done()) || deadline.expired(); });
     if (!receiving.done() || !sending.done()) co_return;
     begins_.push_back(end_);

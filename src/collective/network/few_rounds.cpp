@@ -12,7 +12,7 @@
 namespace cohort::network {
 namespace {
 
-constexpr int kTag = 1;
+constexpr int kRoundTag = 1;
 
 /// One member of every node: its leader, or on the root's node the root.
 class Heads {
@@ -94,7 +94,7 @@ Task<> all_gather(HierarchyContext& context, const CollectiveCall& call) {
   co_await with_head(context, call, heads, CollectiveKind::kGather, call.elements, scratch.data());
   if (heads.has_own()) {
     const NodeBlocks blocks(topology, bytes);
-    co_await bruck_all_gather(heads.lane(), blocks, scratch.data(), kTag);
+    co_await bruck_all_gather(heads.lane(), blocks, scratch.data(), kRoundTag);
     sort_by_rank(members_in_steps(topology, topology.own_node()), scratch.data(), call.output, bytes);
   }
   co_await spread_on_node(context, call.dtype, call.output, members * call.elements, heads.own_local_rank());
@@ -108,7 +108,8 @@ Task<> gather(HierarchyContext& context, const CollectiveCall& call) {
   Wire::Scratch scratch;
   if (heads.has_own()) scratch = context.wire.scratch(binomial_room(heads.lane(), blocks, heads.root()));
   co_await with_head(context, call, heads, CollectiveKind::kGather, call.elements, scratch.data());
-  if (heads.has_own()) co_await binomial_gather(heads.lane(), blocks, heads.root(), scratch.data(), kTag);
+  if (heads.has_own())
+    co_await binomial_gather(heads.lane(), blocks, heads.root(), scratch.data(), kRoundTag);
   if (context.topology.rank() == call.root)
     sort_by_rank(members_in_steps(context.topology, heads.root()), scratch.data(), call.output, bytes);
   context.endpoint.set_algorithm("two_level_binomial_tree");
@@ -122,7 +123,8 @@ Task<> scatter(HierarchyContext& context, const CollectiveCall& call) {
   if (heads.has_own()) scratch = context.wire.scratch(binomial_room(heads.lane(), blocks, heads.root()));
   if (context.topology.rank() == call.root)
     line_up(members_in_steps(context.topology, heads.root()), call.input, scratch.data(), bytes);
-  if (heads.has_own()) co_await binomial_scatter(heads.lane(), blocks, heads.root(), scratch.data(), kTag);
+  if (heads.has_own())
+    co_await binomial_scatter(heads.lane(), blocks, heads.root(), scratch.data(), kRoundTag);
   co_await with_head(context, call, heads, CollectiveKind::kScatter, call.elements, scratch.data());
   context.endpoint.set_algorithm("two_level_binomial_tree");
 }
@@ -166,7 +168,7 @@ Task<> all_to_all(HierarchyContext& context, const CollectiveCall& call) {
     const Wire::Scratch leaving = context.wire.scratch(bytes_of_node);
     const Wire::Scratch arrived = context.wire.scratch(bytes_of_node);
     line_up_by_node(topology, by_member.data(), leaving.data(), bytes);
-    co_await bruck_all_to_all(heads.lane(), blocks, leaving.data(), arrived.data(), kTag);
+    co_await bruck_all_to_all(heads.lane(), blocks, leaving.data(), arrived.data(), kRoundTag);
     sort_by_receiver(topology, arrived.data(), by_member.data(), bytes);
   }
   co_await with_head(context, call, heads, CollectiveKind::kScatter, members * call.elements,
@@ -190,7 +192,7 @@ Task<> reduce_scatter(HierarchyContext& context, const CollectiveCall& call) {
     const NodeBlocks blocks(topology, bytes);
     const Arithmetic arithmetic{call.dtype, call.op == ReduceOp::kMean ? ReduceOp::kSum : call.op};
     line_up(members_in_steps(topology, topology.own_node()), by_rank.data(), in_steps.data(), bytes);
-    co_await bruck_reduce_scatter(heads.lane(), blocks, in_steps.data(), arithmetic, kTag);
+    co_await bruck_reduce_scatter(heads.lane(), blocks, in_steps.data(), arithmetic, kRoundTag);
     if (call.op == ReduceOp::kMean)
       divide_elements(call.dtype, in_steps.data(), topology.local_members().size() * call.elements, members);
   }

@@ -16,7 +16,7 @@ namespace {
 
 using Clock = MonotonicClock;
 
-constexpr int kTag = 1;
+constexpr int kProbeTag = 1;
 constexpr int kMostRounds = 50;
 constexpr int kFewestRounds = 4;
 constexpr int kRoundsBetweenLooks = 10;  ///< at whether there have been enough
@@ -83,8 +83,9 @@ class Bench {
     }
     std::vector<Transfer> transfers;
     for (std::size_t i = 0; i < stage.messages; ++i) {
-      transfers.push_back(lane_.receive(partner(), kTag, arriving_.data() + i * stage.bytes, stage.bytes));
-      transfers.push_back(lane_.send(partner(), kTag, leaving_.data(), stage.bytes));
+      transfers.push_back(
+          lane_.receive(partner(), kProbeTag, arriving_.data() + i * stage.bytes, stage.bytes));
+      transfers.push_back(lane_.send(partner(), kProbeTag, leaving_.data(), stage.bytes));
     }
     for (Transfer& transfer : transfers) co_await until([&] { return transfer.done(); });
   }

@@ -10,7 +10,7 @@ namespace cohort::network {
 
 namespace {
 
-constexpr int kTag = 0;
+constexpr int kRollCallTag = 0;
 
 }  // namespace
 
@@ -68,12 +68,13 @@ void RollCall::start_round() {
   close_gap(distance_);
   std::memcpy(scratch_.data(), &summary_, sizeof summary_);
   // The others wait for the message, so it leaves before anything else is done.
-  sending_ = leaders_.send(leaders_.neighbour(-distance_), kTag, scratch_.data(), end_of(nodes_that_leave()));
+  sending_ = leaders_.send(leaders_.neighbour(-distance_), kRollCallTag, scratch_.data(),
+                           end_of(nodes_that_leave()));
   // The nodes of what arrives are not among those that are known here, nor, in any call, are all
   // contributions together longer than what there is room for.
   const std::size_t known = end_of(distance_);
-  receiving_ =
-      leaders_.receive(leaders_.neighbour(distance_), kTag, scratch_.data() + known, capacity_ - known);
+  receiving_ = leaders_.receive(leaders_.neighbour(distance_), kRollCallTag, scratch_.data() + known,
+                                capacity_ - known);
 }
 
 void RollCall::finish_round() {

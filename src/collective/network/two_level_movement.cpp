@@ -15,7 +15,7 @@
 namespace cohort::network {
 namespace {
 
-constexpr int kTag = 1;
+constexpr int kMovementTag = 1;
 
 /// Where a member's block lies in a buffer of all blocks.
 struct BlockRange {
@@ -52,7 +52,7 @@ bool has_node_part(const HierarchyContext& context) {
 PairwiseExchange exchange_of(HierarchyContext& context, const CollectiveCall& call, std::size_t blocks) {
   const node::Endpoint& endpoint = context.endpoint;
   return {context.wire,
-          kTag,
+          kMovementTag,
           {.nodes = context.topology.nodes(),
            .blocks = blocks,
            .longest = node::block_elements(call) * size_of(call.dtype)},
@@ -166,8 +166,9 @@ Task<> two_level_gather_or_scatter(HierarchyContext& context, const CollectiveCa
     for (const std::vector<int>& members : remote_members(context, nodes)) {
       for (const int member : members) {
         const BlockRange range = range_of(call, member);
-        tasks.add(gathers ? stream_from(context.wire, member, kTag, call.output + range.offset, range.bytes)
-                          : stream_to(context.wire, member, kTag, call.input + range.offset, range.bytes));
+        tasks.add(
+            gathers ? stream_from(context.wire, member, kMovementTag, call.output + range.offset, range.bytes)
+                    : stream_to(context.wire, member, kMovementTag, call.input + range.offset, range.bytes));
       }
     }
   }
@@ -181,8 +182,8 @@ Task<> two_level_gather_or_scatter(HierarchyContext& context, const CollectiveCa
     co_await tasks.run_alongside(on_node(context, part));
   } else if (!is_root) {
     const std::size_t bytes = call.elements * size_of(call.dtype);
-    tasks.add(gathers ? stream_to(context.wire, call.root, kTag, call.input, bytes)
-                      : stream_from(context.wire, call.root, kTag, call.output, bytes));
+    tasks.add(gathers ? stream_to(context.wire, call.root, kMovementTag, call.input, bytes)
+                      : stream_from(context.wire, call.root, kMovementTag, call.output, bytes));
   }
   co_await tasks.wait_for_all();
   context.endpoint.set_algorithm("two_level_pairwise");

@@ -11,7 +11,7 @@
 namespace cohort {
 namespace {
 
-double seconds(std::int64_t nanoseconds) { return static_cast<double>(nanoseconds) * 1e-9; }
+double to_seconds(std::int64_t nanoseconds) { return static_cast<double>(nanoseconds) * 1e-9; }
 
 void add_scaled(RunNumbers& sum, const RunNumbers& seen, double factor) {
   RunNumbers scaled = seen;
@@ -37,7 +37,7 @@ void GroupTally::add(const ObservedCall& call) {
   if (!recorded) return;
   if (call.number >= read_) ++reading_.calls;
   read_ = call.number + 1;
-  const double duration = seconds(std::max<std::int64_t>(call.end - call.arrival, 0));
+  const double duration = to_seconds(std::max<std::int64_t>(call.end - call.arrival, 0));
   KindNumbers& kind = reading_.numbers.kinds[static_cast<std::size_t>(recorded->kind)];
   kind.calls += 1;
   kind.bytes += static_cast<double>(recorded->elements * size_of(recorded->dtype));
@@ -48,7 +48,7 @@ void GroupTally::add(const ObservedCall& call) {
   // Of an asynchronous call only the wait for it keeps the program, and its record counts that.
   if (AsyncField::unpack(call.call.what) == 0)
     worker.communication += duration / members_of_worker_[call.worker];
-  worker.input = std::max(worker.input, seconds(call.input));
+  worker.input = std::max(worker.input, to_seconds(call.input));
 }
 
 void GroupTally::end_reading(std::span<const ObservedMessage> messages, double seconds_per_tick) {

@@ -54,7 +54,7 @@ constexpr auto kTimeForClockAtEnd = 100ms;
 constexpr int kMostReadings = 3;
 
 /// A note is about the calls that follow it, or about send queues.
-struct NoteHead {
+struct ArrivalsNoteHead {
   QueueLooks looks = {};
   std::int32_t worker = 0;
   std::int32_t node = 0;
@@ -63,7 +63,7 @@ struct NoteHead {
   std::int32_t calls = 0;
   std::array<char, 48> communicator{};
 };
-static_assert(sizeof(NoteHead) + kCallsInNote * sizeof(CallArrivals) <= PeerWatch::kLongestNote);
+static_assert(sizeof(ArrivalsNoteHead) + kCallsInNote * sizeof(CallArrivals) <= PeerWatch::kLongestNote);
 
 /// Begins the notes that tell who is slow, a line each.
 constexpr std::string_view kSlowMark = "cohort: slow\n";
@@ -246,7 +246,7 @@ void JobObserver::tell_looks() {
   const QueueLooks looks = std::exchange(looks_, {});
   if (!options_.name_stragglers) return;
   if (judge_) return judge_->add(0, looks);
-  const NoteHead head{.looks = looks, .worker = options_.rank};
+  const ArrivalsNoteHead head{.looks = looks, .worker = options_.rank};
   tell_chief({reinterpret_cast<const char*>(&head), sizeof head});
 }
 
@@ -279,11 +279,11 @@ void JobObserver::tell(const ArrivalSource& source, std::span<const CallArrivals
   while (!calls.empty()) {
     const auto some = calls.first(std::min(calls.size(), kCallsInNote));
     calls = calls.subspan(some.size());
-    NoteHead head{.worker = options_.rank,
-                  .node = source.node,
-                  .nodes = source.nodes,
-                  .shares_cores = source.shares_cores ? 1 : 0,
-                  .calls = static_cast<std::int32_t>(some.size())};
+    ArrivalsNoteHead head{.worker = options_.rank,
+                          .node = source.node,
+                          .nodes = source.nodes,
+                          .shares_cores = source.shares_cores ? 1 : 0,
+                          .calls = static_cast<std::int32_t>(some.size())};
     source.communicator.copy(head.communicator.data(), head.communicator.size() - 1);
     std::string note(sizeof head + some.size_bytes(), '\0');
     std::memcpy(note.data(), &head, sizeof head);
@@ -296,7 +296,7 @@ void JobObserver::hear(std::string_view note) {
   if (clock_.hear(note) || looks_from_outside_->hear(note) || hear_who_is_slow(note)) return;
   if (options_.rank != 0 || (numbers_ && numbers_->hear(note))) return;
   if ((timeline_ && timeline_->hear(note)) || !judge_) return;
-  NoteHead head;
+  ArrivalsNoteHead head;
   if (note.size() < sizeof head) return;
   std::memcpy(&head, note.data(), sizeof head);
   head.communicator.back() = '\0';

@@ -34,7 +34,7 @@ constexpr auto kToNextTry = 50ms;
 /// A client that takes nothing is given up.
 constexpr timeval kTimeToTake{.tv_sec = 1, .tv_usec = 0};
 
-struct NoteHead {
+struct LookNoteHead {
   static constexpr std::uint64_t kMark = 0x6b6f6f6c626f6aULL;  // tells these notes from others
 
   std::uint64_t mark = kMark;
@@ -46,12 +46,12 @@ struct NoteHead {
   std::uint32_t unused = 0;
 };
 
-constexpr std::size_t kPieceBytes = PeerWatch::kLongestNote - sizeof(NoteHead);
+constexpr std::size_t kPieceBytes = PeerWatch::kLongestNote - sizeof(LookNoteHead);
 
 /// Of an answer; more would be no answer.
 constexpr std::uint32_t kMostPieces = 1 << 16;
 
-std::string note_of(const NoteHead& head, std::string_view text = {}) {
+std::string note_of(const LookNoteHead& head, std::string_view text = {}) {
   std::string note(sizeof head, '\0');
   std::memcpy(note.data(), &head, sizeof head);
   return note.append(text);
@@ -103,10 +103,10 @@ void LookServer::wake() const {
 }
 
 bool LookServer::hear(std::string_view note) {
-  NoteHead head;
+  LookNoteHead head;
   if (note.size() < sizeof head) return false;
   std::memcpy(&head, note.data(), sizeof head);
-  if (head.mark != NoteHead::kMark) return false;
+  if (head.mark != LookNoteHead::kMark) return false;
   const std::lock_guard lock(mutex_);
   if (stopping_) return true;
   notes_.emplace_back(note);
@@ -182,7 +182,7 @@ void LookServer::read_notes() {
     notes.swap(notes_);
   }
   for (const std::string_view note : notes) {
-    NoteHead head;
+    LookNoteHead head;
     std::memcpy(&head, note.data(), sizeof head);
     if (head.pieces == 0) {
       answer(head.asker, head.question);
@@ -200,11 +200,11 @@ void LookServer::answer(int asker, std::uint32_t question) {
   const std::string text = to_json(look);
   const std::size_t pieces = (text.size() + kPieceBytes - 1) / kPieceBytes;
   for (std::size_t i = 0; i < pieces; ++i) {
-    const NoteHead head{.asker = asker,
-                        .question = question,
-                        .from = options_.rank,
-                        .piece = static_cast<std::uint32_t>(i),
-                        .pieces = static_cast<std::uint32_t>(pieces)};
+    const LookNoteHead head{.asker = asker,
+                            .question = question,
+                            .from = options_.rank,
+                            .piece = static_cast<std::uint32_t>(i),
+                            .pieces = static_cast<std::uint32_t>(pieces)};
     options_.tell(asker, note_of(head, std::string_view(text).substr(i * kPieceBytes, kPieceBytes)));
   }
 }

@@ -19,7 +19,7 @@ void gauge(std::string& text, std::string_view name, std::string_view help, cons
 }
 
 /// With microseconds, so that a sum over years still has all its digits.
-std::string in_seconds(double seconds) { return fmt::format("{:.6f}", seconds); }
+std::string to_microseconds(double seconds) { return fmt::format("{:.6f}", seconds); }
 /// Estimates grow by fractions, of which there are none in what is counted.
 std::string whole(double count) { return fmt::format("{:.0f}", std::floor(count + 1e-6)); }
 
@@ -41,8 +41,8 @@ void over_workers(std::string& text, const RunNumbers& numbers, std::span<const 
   for (const auto& [rank, worker] : numbers.workers) values[rank] = worker.*value;
   const Spread spread = spread_of(values);
   text += fmt::format("{0}{{over_workers=\"min\"}} {1}\n{0}{{over_workers=\"mean\"}} {2}\n", name,
-                      in_seconds(spread.least), in_seconds(spread.mean));
-  text += fmt::format("{}{{over_workers=\"max\"}} {}\n", name, in_seconds(spread.most));
+                      to_microseconds(spread.least), to_microseconds(spread.mean));
+  text += fmt::format("{}{{over_workers=\"max\"}} {}\n", name, to_microseconds(spread.most));
 }
 
 }  // namespace
@@ -50,7 +50,7 @@ void over_workers(std::string& text, const RunNumbers& numbers, std::span<const 
 std::string prometheus_text(const RunNumbers& numbers, std::span<const WorkerInfo> workers, double seconds) {
   std::string text;
   gauge(text, "cohort_workers", "Workers of the job.", fmt::format("{}", workers.size()));
-  gauge(text, "cohort_run_seconds", "Time since the session began.", in_seconds(seconds));
+  gauge(text, "cohort_run_seconds", "Time since the session began.", to_microseconds(seconds));
   begin(text, "cohort_collective_calls_total", "counter",
         "Collectives and messages that all workers have made, added up.");
   by_kind(
@@ -65,7 +65,7 @@ std::string prometheus_text(const RunNumbers& numbers, std::span<const WorkerInf
         "Time between a worker coming to a collective and its end, of all workers, added up.");
   by_kind(
       text, numbers, "cohort_collective_seconds_total",
-      [](const KindNumbers& kind) { return in_seconds(kind.seconds); }, false);
+      [](const KindNumbers& kind) { return to_microseconds(kind.seconds); }, false);
   begin(text, "cohort_worker_communication_seconds_total", "counter",
         "Time of a worker in blocking collectives and in waits for asynchronous ones.");
   over_workers(text, numbers, workers, "cohort_worker_communication_seconds_total",

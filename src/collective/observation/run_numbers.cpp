@@ -10,11 +10,11 @@ namespace cohort {
 namespace {
 
 /// At the beginning of a note; no other begins like that, for others begin with a time, which is positive.
-constexpr std::int64_t kMark = std::numeric_limits<std::int64_t>::min() + 1;
+constexpr std::int64_t kNumbersMark = std::numeric_limits<std::int64_t>::min() + 1;
 
 /// A note has all kinds and some of the workers: these follow it.
-struct NoteHead {
-  std::int64_t mark = kMark;
+struct NumbersNoteHead {
+  std::int64_t mark = kNumbersMark;
   std::int32_t reader = 0;
   std::int32_t workers = 0;
   double calls = 0;
@@ -25,7 +25,8 @@ struct NoteWorker {
   std::int64_t worker = 0;
   WorkerNumbers numbers = {};
 };
-constexpr std::size_t kWorkersInNote = (PeerWatch::kLongestNote - sizeof(NoteHead)) / sizeof(NoteWorker);
+constexpr std::size_t kWorkersInNote =
+    (PeerWatch::kLongestNote - sizeof(NumbersNoteHead)) / sizeof(NoteWorker);
 
 void put(std::string& note, const void* data, std::size_t bytes) {
   note.append(static_cast<const char*>(data), bytes);
@@ -74,11 +75,11 @@ std::vector<std::string> to_notes(const RunNumbers& numbers, int reader) {
   std::size_t told = 0;
   do {
     const std::size_t some = std::min(workers.size() - told, kWorkersInNote);
-    const NoteHead head{.reader = reader,
-                        .workers = static_cast<std::int32_t>(some),
-                        .calls = numbers.calls,
-                        .seen = numbers.seen,
-                        .kinds = numbers.kinds};
+    const NumbersNoteHead head{.reader = reader,
+                               .workers = static_cast<std::int32_t>(some),
+                               .calls = numbers.calls,
+                               .seen = numbers.seen,
+                               .kinds = numbers.kinds};
     std::string& note = notes.emplace_back();
     put(note, &head, sizeof head);
     if (some > 0) put(note, &workers[told], some * sizeof(NoteWorker));
@@ -88,11 +89,11 @@ std::vector<std::string> to_notes(const RunNumbers& numbers, int reader) {
 }
 
 bool hear(std::string_view note, std::map<int, RunNumbers>& by_reader) {
-  NoteHead head;
+  NumbersNoteHead head;
   if (note.size() < sizeof head) return false;
   std::memcpy(&head, note.data(), sizeof head);
   note.remove_prefix(sizeof head);
-  if (head.mark != kMark || head.workers < 0) return false;
+  if (head.mark != kNumbersMark || head.workers < 0) return false;
   if (note.size() != static_cast<std::size_t>(head.workers) * sizeof(NoteWorker)) return false;
   RunNumbers& numbers = by_reader[head.reader];
   numbers.calls = head.calls;

@@ -9,7 +9,7 @@
 namespace cohort {
 namespace {
 
-constexpr std::string_view kMark = "cohort: span\n";
+constexpr std::string_view kSpanMark = "cohort: span\n";
 
 struct Told {
   std::int64_t begin = 0;
@@ -19,14 +19,14 @@ struct Told {
   std::array<char, 64> name{};
 };
 
-constexpr std::size_t kSpansInNote = (PeerWatch::kLongestNote - kMark.size()) / sizeof(Told);
+constexpr std::size_t kSpansInNote = (PeerWatch::kLongestNote - kSpanMark.size()) / sizeof(Told);
 
 }  // namespace
 
 std::vector<std::string> to_notes(std::span<const WorkerSpan> spans) {
   std::vector<std::string> notes;
   for (; !spans.empty(); spans = spans.subspan(std::min(spans.size(), kSpansInNote))) {
-    std::string note(kMark);
+    std::string note(kSpanMark);
     for (const auto& [worker, span] : spans.first(std::min(spans.size(), kSpansInNote))) {
       Told told{.begin = span.begin, .end = span.end, .worker = worker, .thread = span.thread};
       span.name.copy(told.name.data(), told.name.size() - 1);
@@ -38,9 +38,9 @@ std::vector<std::string> to_notes(std::span<const WorkerSpan> spans) {
 }
 
 std::optional<std::vector<WorkerSpan>> spans_of_note(std::string_view note) {
-  if (!note.starts_with(kMark)) return std::nullopt;
+  if (!note.starts_with(kSpanMark)) return std::nullopt;
   std::vector<WorkerSpan> spans;
-  for (note.remove_prefix(kMark.size()); note.size() >= sizeof(Told); note.remove_prefix(sizeof(Told))) {
+  for (note.remove_prefix(kSpanMark.size()); note.size() >= sizeof(Told); note.remove_prefix(sizeof(Told))) {
     Told told;
     std::memcpy(&told, note.data(), sizeof told);
     told.name.back() = '\0';

@@ -9,7 +9,7 @@
 namespace cohort {
 namespace {
 
-constexpr std::string_view kName = "fixed-length record";
+constexpr std::string_view kFixedLengthName = "fixed-length record";
 
 class FixedLengthRecordFormat final : public detail::FileFormat<Tensor> {
  public:
@@ -22,10 +22,10 @@ class FixedLengthRecordFormat final : public detail::FileFormat<Tensor> {
     }
   }
 
-  [[nodiscard]] std::string_view name() const override { return kName; }
+  [[nodiscard]] std::string_view name() const override { return kFixedLengthName; }
 
   [[nodiscard]] std::unique_ptr<ElementIterator<Tensor>> open(const std::string& path) const override {
-    auto file = std::make_unique<detail::MappedFile>(path, kName);
+    auto file = std::make_unique<detail::MappedFile>(path, kFixedLengthName);
     const std::int64_t records = records_of(path, file->size());
     return detail::iterate_rows(std::move(file), {.offset = static_cast<std::uint64_t>(options_.header_bytes),
                                                   .rows = records,
@@ -34,7 +34,7 @@ class FixedLengthRecordFormat final : public detail::FileFormat<Tensor> {
   }
 
   [[nodiscard]] Cardinality cardinality(const std::string& path) const override {
-    return Cardinality::of(records_of(path, detail::InputFile(path, kName).size_of_content()));
+    return Cardinality::of(records_of(path, detail::InputFile(path, kFixedLengthName).size_of_content()));
   }
 
  private:

@@ -14,7 +14,7 @@
 namespace cohort::detail {
 namespace {
 
-constexpr std::string_view kMagic = "\x93NUMPY";
+constexpr std::string_view kNpyMagic = "\x93NUMPY";
 constexpr std::size_t kShortPreambleBytes = 10;  // of version 1, whose length has two bytes
 
 struct TypeName {
@@ -147,22 +147,22 @@ class Dictionary {
 };
 
 std::size_t preamble_bytes(std::span<const std::byte> start) {
-  return start[kMagic.size()] == std::byte{1} ? kShortPreambleBytes : kNpyPreambleBytes;
+  return start[kNpyMagic.size()] == std::byte{1} ? kShortPreambleBytes : kNpyPreambleBytes;
 }
 
 }  // namespace
 
 std::uint64_t npy_header_bytes(std::span<const std::byte> start, const std::string& place) {
   if (start.size() < kShortPreambleBytes ||
-      !std::ranges::equal(start.first(kMagic.size()), std::as_bytes(std::span(kMagic))))
+      !std::ranges::equal(start.first(kNpyMagic.size()), std::as_bytes(std::span(kNpyMagic))))
     throw DataLoss("{}: not an array that NumPy saved: {}", place,
                    compression_hint(start, "it does not begin with \\x93NUMPY"));
-  const auto version = static_cast<int>(start[kMagic.size()]);
+  const auto version = static_cast<int>(start[kNpyMagic.size()]);
   if (version < 1 || version > 3)
     throw Unimplemented("{}: version {} of the .npy format is not read; versions 1 to 3 are", place, version);
   const std::size_t preamble = preamble_bytes(start);
   if (start.size() < preamble) throw DataLoss("{}: the file ends within its header; it is truncated", place);
-  const auto length = start.subspan(kMagic.size() + 2);
+  const auto length = start.subspan(kNpyMagic.size() + 2);
   return preamble + (version == 1 ? load<std::uint16_t>(length, std::endian::little)
                                   : load<std::uint32_t>(length, std::endian::little));
 }

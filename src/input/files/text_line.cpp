@@ -9,11 +9,11 @@
 namespace cohort {
 namespace {
 
-constexpr std::string_view kName = "text";
+constexpr std::string_view kTextName = "text";
 
 class TextLines final : public ElementIterator<std::string> {
  public:
-  explicit TextLines(const std::string& path) : lines_(path, kName) {}
+  explicit TextLines(const std::string& path) : lines_(path, kTextName) {}
 
   std::optional<std::string> next() override {
     std::optional<std::string_view> line = lines_.next();
@@ -34,7 +34,7 @@ class TextLines final : public ElementIterator<std::string> {
 
 class TextLineFormat final : public detail::FileFormat<std::string> {
  public:
-  [[nodiscard]] std::string_view name() const override { return kName; }
+  [[nodiscard]] std::string_view name() const override { return kTextName; }
 
   [[nodiscard]] std::unique_ptr<ElementIterator<std::string>> open(const std::string& path) const override {
     return std::make_unique<TextLines>(path);

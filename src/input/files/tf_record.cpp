@@ -19,7 +19,7 @@
 namespace cohort {
 namespace {
 
-constexpr std::string_view kName = "TFRecord";
+constexpr std::string_view kTfRecordName = "TFRecord";
 constexpr std::size_t kLengthBytes = 8;
 constexpr std::size_t kHeaderBytes = 12;
 constexpr std::size_t kFooterBytes = 4;
@@ -30,7 +30,7 @@ std::uint32_t load_checksum(std::span<const std::byte> bytes) {
 
 class TfRecords final : public ElementIterator<Tensor> {
  public:
-  explicit TfRecords(const std::string& path) : file_(path, kName) {}
+  explicit TfRecords(const std::string& path) : file_(path, kTfRecordName) {}
 
   std::optional<Tensor> next() override {
     if (offset_ == file_.size()) return std::nullopt;
@@ -89,7 +89,7 @@ class TfRecords final : public ElementIterator<Tensor> {
 
 class TfRecordFormat final : public detail::FileFormat<Tensor> {
  public:
-  [[nodiscard]] std::string_view name() const override { return kName; }
+  [[nodiscard]] std::string_view name() const override { return kTfRecordName; }
 
   [[nodiscard]] std::unique_ptr<ElementIterator<Tensor>> open(const std::string& path) const override {
     return std::make_unique<TfRecords>(path);

@@ -368,11 +368,6 @@ struct SparseCrossentropy {
   }
 };
 
-template <class Element>
-Loss of_elements(const char* name, Element element) {
-  return make_row_loss(name, MeanOfElements<Element>{element});
-}
-
 void require_usable(const FocalOptions& options, const char* name) {
   require_smoothing(options.label_smoothing, name);
   if (!std::isfinite(options.gamma) || options.gamma < 0)
@@ -385,18 +380,19 @@ void require_usable(const FocalOptions& options, const char* name) {
 Loss binary_crossentropy(const CrossentropyOptions& options) {
   constexpr const char* kName = "binary_crossentropy";
   require_smoothing(options.label_smoothing, kName);
-  if (options.from_logits) return of_elements(kName, BinaryCrossentropyOfLogits{options.label_smoothing});
-  return of_elements(kName, BinaryCrossentropy{options.label_smoothing});
+  if (options.from_logits)
+    return make_element_loss(kName, BinaryCrossentropyOfLogits{options.label_smoothing});
+  return make_element_loss(kName, BinaryCrossentropy{options.label_smoothing});
 }
 
 Loss binary_focal_crossentropy(const FocalOptions& options) {
   constexpr const char* kName = "binary_focal_crossentropy";
   require_usable(options, kName);
-  return of_elements(kName, BinaryFocal{options});
+  return make_element_loss(kName, BinaryFocal{options});
 }
 
-Loss hinge() { return of_elements("hinge", Hinge{}); }
-Loss squared_hinge() { return of_elements("squared_hinge", SquaredHinge{}); }
+Loss hinge() { return make_element_loss("hinge", Hinge{}); }
+Loss squared_hinge() { return make_element_loss("squared_hinge", SquaredHinge{}); }
 
 Loss categorical_crossentropy(const CrossentropyOptions& options) {
   constexpr const char* kName = "categorical_crossentropy";

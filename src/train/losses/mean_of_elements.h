@@ -6,6 +6,7 @@
 
 #include <cstddef>
 
+#include "train/losses/row_loss.h"
 #include "train/rows.h"
 
 namespace cohort::losses {
@@ -30,5 +31,10 @@ struct MeanOfElements {
     for (std::size_t i = 0; i < columns; ++i) result[i] = share * element.slope(labels[i], predictions[i]);
   }
 };
+
+template <class Element>
+[[nodiscard]] Loss make_element_loss(const char* name, Element element) {
+  return make_row_loss(name, MeanOfElements<Element>{element});
+}
 
 }  // namespace cohort::losses

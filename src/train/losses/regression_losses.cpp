@@ -136,27 +136,22 @@ struct CosineSimilarity {
   }
 };
 
-template <class Element>
-Loss of_elements(const char* name, Element element) {
-  return make_row_loss(name, MeanOfElements<Element>{element});
-}
-
 }  // namespace
 
-Loss mean_squared_error() { return of_elements("mean_squared_error", SquaredError{}); }
-Loss mean_absolute_error() { return of_elements("mean_absolute_error", AbsoluteError{}); }
+Loss mean_squared_error() { return make_element_loss("mean_squared_error", SquaredError{}); }
+Loss mean_absolute_error() { return make_element_loss("mean_absolute_error", AbsoluteError{}); }
 Loss mean_absolute_percentage_error() {
-  return of_elements("mean_absolute_percentage_error", AbsolutePercentageError{});
+  return make_element_loss("mean_absolute_percentage_error", AbsolutePercentageError{});
 }
 Loss mean_squared_logarithmic_error() {
-  return of_elements("mean_squared_logarithmic_error", SquaredLogarithmicError{});
+  return make_element_loss("mean_squared_logarithmic_error", SquaredLogarithmicError{});
 }
-Loss log_cosh() { return of_elements("log_cosh", LogCosh{}); }
+Loss log_cosh() { return make_element_loss("log_cosh", LogCosh{}); }
 Loss huber(double delta) {
   if (!(delta > 0)) throw InvalidArgument("huber: delta is {}; give a number above 0", delta);
-  return of_elements("huber", Huber{delta});
+  return make_element_loss("huber", Huber{delta});
 }
-Loss poisson() { return of_elements("poisson", Poisson{}); }
+Loss poisson() { return make_element_loss("poisson", Poisson{}); }
 Loss cosine_similarity() { return make_row_loss("cosine_similarity", CosineSimilarity{}); }
 
 }  // namespace cohort::losses

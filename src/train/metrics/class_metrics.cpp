@@ -18,7 +18,7 @@ std::size_t require_classes(int classes, const std::string& name) {
 }
 
 template <class T>
-std::int64_t place_of_largest(const T* row, std::size_t columns) {
+std::int64_t class_of_largest(const T* row, std::size_t columns) {
   return std::max_element(row, row + columns) - row;
 }
 
@@ -85,7 +85,7 @@ class ConfusionMatrix : public MetricRule {
       const T* const predictions = elements_as<T>(batch.predictions, Part::kPredictions).data();
       const auto largest_of = [&](const T* rows) {
         return [rows, &layout](std::size_t row) {
-          return place_of_largest(rows + row * layout.columns, layout.columns);
+          return class_of_largest(rows + row * layout.columns, layout.columns);
         };
       };
       add(batch, layout.rows, sums, largest_of(labels), largest_of(predictions));
@@ -247,7 +247,7 @@ class FScore final : public MetricRule {
 
   template <class T>
   void add_row(const T* labels, const T* predictions, double weight, std::span<double> sums) const {
-    const auto largest = static_cast<std::size_t>(place_of_largest(predictions, classes_));
+    const auto largest = static_cast<std::size_t>(class_of_largest(predictions, classes_));
     for (std::size_t each = 0; each < classes_; ++each) {
       const bool says_yes =
           options_.threshold ? predictions[each] > static_cast<T>(*options_.threshold) : each == largest;

@@ -103,7 +103,7 @@ std::vector<IndexedSlices> summed_rows(const ReplicaContext& replica,
 }
 
 /// One copy that several replicas share: it is updated once, while they wait.
-bool is_shared(const Variable& variable) {
+bool is_shared_by_replicas(const Variable& variable) {
   const VariableOwner* owner = variable.state()->owner();
   return owner != nullptr && owner->local_replicas() > 1 && variable.components().size() == 1;
 }
@@ -266,7 +266,7 @@ void Optimizer::step(const ReplicaContext& replica, const std::vector<GradientAn
     const Variable& variable = gradients[i].variable;
     if (variable.state()->is_kept_elsewhere()) {
       apply_elsewhere(variable, state.gradients[i]);
-    } else if (is_shared(variable)) {
+    } else if (is_shared_by_replicas(variable)) {
       static_cast<void>(slots_of(state, variable));  // made while all replicas are here
       state.shared.push_back(i);
     } else {

@@ -1,4 +1,4 @@
-// Checks of optimizers' options.
+// Checks of the options of optimizers and schedules.
 #pragma once
 
 #include <cmath>
@@ -8,15 +8,14 @@
 
 namespace cohort {
 
-inline void require_positive(std::string_view optimizer, std::string_view option, double value) {
+inline void require_positive(std::string_view of, std::string_view option, double value) {
   if (std::isfinite(value) && value > 0) return;
-  throw InvalidArgument("{}: {} is {}; it must be a positive number", optimizer, option, value);
+  throw InvalidArgument("{}: {} is {}; it must be a positive number", of, option, value);
 }
 
-inline void require_not_negative(std::string_view optimizer, std::string_view option, double value) {
+inline void require_not_negative(std::string_view of, std::string_view option, double value) {
   if (std::isfinite(value) && value >= 0) return;
-  throw InvalidArgument("{}: {} is {}; it must be a finite number, and not negative", optimizer, option,
-                        value);
+  throw InvalidArgument("{}: {} is {}; it must be a finite number, and not negative", of, option, value);
 }
 
 [[nodiscard]] inline double checked_rate(double learning_rate) {
@@ -26,9 +25,9 @@ inline void require_not_negative(std::string_view optimizer, std::string_view op
 }
 
 /// A factor that is applied in every step.
-inline void require_decay(std::string_view optimizer, std::string_view option, double value) {
+inline void require_decay(std::string_view of, std::string_view option, double value) {
   if (value >= 0 && value < 1) return;
-  throw InvalidArgument("{}: {} is {}; it must be from 0 to below 1", optimizer, option, value);
+  throw InvalidArgument("{}: {} is {}; it must be from 0 to below 1", of, option, value);
 }
 
 }  // namespace cohort

@@ -8,6 +8,8 @@
 
 #include <cohort/base/error.h>
 
+#include "train/optimizers/require_option.h"
+
 namespace cohort {
 namespace {
 
@@ -16,22 +18,14 @@ void require(bool holds, std::string_view schedule, std::string_view option, dou
   if (!holds) throw InvalidArgument("{}: {} is {}; it must be {}", schedule, option, value, what);
 }
 
-void require_rate(std::string_view schedule, std::string_view option, double value) {
-  require(std::isfinite(value) && value >= 0, schedule, option, value, "a finite number, and not negative");
-}
-
-void require_positive(std::string_view schedule, std::string_view option, double value) {
-  require(std::isfinite(value) && value > 0, schedule, option, value, "a positive number");
-}
-
 void require_part(std::string_view schedule, std::string_view option, double value) {
   require(value >= 0 && value <= 1, schedule, option, value, "from 0 to 1");
 }
 
 void require_decay(std::string_view schedule, const DecayOptions& options) {
-  require_rate(schedule, "learning_rate", options.learning_rate);
+  require_not_negative(schedule, "learning_rate", options.learning_rate);
   require_positive(schedule, "steps", options.steps);
-  require_rate(schedule, "rate", options.rate);
+  require_not_negative(schedule, "rate", options.rate);
 }
 
 /// How often the rate has fallen.
@@ -67,7 +61,7 @@ LearningRateSchedule piecewise_constant(std::vector<std::int64_t> boundaries, st
                           values.size(), boundaries.size());
   if (std::ranges::adjacent_find(boundaries, std::greater_equal()) != boundaries.end())
     throw InvalidArgument("piecewise_constant: the boundaries must rise");
-  for (const double value : values) require_rate("piecewise_constant", "a value", value);
+  for (const double value : values) require_not_negative("piecewise_constant", "a value", value);
   return [boundaries = std::move(boundaries), values = std::move(values)](std::int64_t step) {
     const auto place = std::ranges::lower_bound(boundaries, step) - boundaries.begin();
     return values[static_cast<std::size_t>(place)];
@@ -96,9 +90,9 @@ LearningRateSchedule inverse_time_decay(const DecayOptions& options) {
 }
 
 LearningRateSchedule polynomial_decay(const PolynomialDecayOptions& options) {
-  require_rate("polynomial_decay", "learning_rate", options.learning_rate);
+  require_not_negative("polynomial_decay", "learning_rate", options.learning_rate);
   require_positive("polynomial_decay", "steps", options.steps);
-  require_rate("polynomial_decay", "end_learning_rate", options.end_learning_rate);
+  require_not_negative("polynomial_decay", "end_learning_rate", options.end_learning_rate);
   require_positive("polynomial_decay", "power", options.power);
   return [options](std::int64_t step) {
     const auto made = static_cast<double>(step);
@@ -111,7 +105,7 @@ LearningRateSchedule polynomial_decay(const PolynomialDecayOptions& options) {
 }
 
 LearningRateSchedule cosine_decay(const CosineDecayOptions& options) {
-  require_rate("cosine_decay", "learning_rate", options.learning_rate);
+  require_not_negative("cosine_decay", "learning_rate", options.learning_rate);
   require_positive("cosine_decay", "steps", options.steps);
   require_part("cosine_decay", "alpha", options.alpha);
   return [options](std::int64_t step) {
@@ -121,11 +115,11 @@ LearningRateSchedule cosine_decay(const CosineDecayOptions& options) {
 }
 
 LearningRateSchedule cosine_restarts(const CosineRestartsOptions& options) {
-  require_rate("cosine_restarts", "learning_rate", options.learning_rate);
+  require_not_negative("cosine_restarts", "learning_rate", options.learning_rate);
   require_positive("cosine_restarts", "first_steps", options.first_steps);
   require(std::isfinite(options.period_factor) && options.period_factor >= 1, "cosine_restarts",
           "period_factor", options.period_factor, "at least 1");
-  require_rate("cosine_restarts", "learning_rate_factor", options.learning_rate_factor);
+  require_not_negative("cosine_restarts", "learning_rate_factor", options.learning_rate_factor);
   require_part("cosine_restarts", "alpha", options.alpha);
   return [options](std::int64_t step) {
     const auto [period, part] =
@@ -136,7 +130,7 @@ LearningRateSchedule cosine_restarts(const CosineRestartsOptions& options) {
 }
 
 LearningRateSchedule one_cycle(const OneCycleOptions& options) {
-  require_rate("one_cycle", "highest_learning_rate", options.highest_learning_rate);
+  require_not_negative("one_cycle", "highest_learning_rate", options.highest_learning_rate);
   require_positive("one_cycle", "steps", static_cast<double>(options.steps));
   require_part("one_cycle", "rising", options.rising);
   require_positive("one_cycle", "first_divisor", options.first_divisor);
@@ -154,7 +148,7 @@ LearningRateSchedule one_cycle(const OneCycleOptions& options) {
 
 LearningRateSchedule warm_up(LearningRateSchedule then, const WarmUpOptions& options) {
   require(options.steps >= 0, "warm_up", "steps", static_cast<double>(options.steps), "at least 0");
-  require_rate("warm_up", "first_learning_rate", options.first_learning_rate);
+  require_not_negative("warm_up", "first_learning_rate", options.first_learning_rate);
   return [then = std::move(then), options](std::int64_t step) {
     if (step >= options.steps) return then(step - options.steps);
     const double first = options.first_learning_rate;
