@@ -7,7 +7,7 @@ set -euo pipefail
 cohort_run=$1 cohort_info=$2
 
 scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
+trap 'wait; rm -rf "$scratch"' EXIT
 fail() { echo "cohort_run: $*" >&2; exit 1; }
 contains() { [[ $2 == *"$1"* ]] || fail "no '$1' in: $2"; }
 lacks() { [[ $2 != *"$1"* ]] || fail "'$1' is in: $2"; }
@@ -35,6 +35,97 @@ chmod +x "$scratch/bin/scontrol"
 for name in $(compgen -e | grep -E '^(COHORT_|NCCL_|OMP_|OMPI_COMM_|PMIX_|PMI_|SLURM_)|^TF_CONFIG$'); do unset "$name"; done
 pretend=(env "--default-signal=INT,QUIT" "PATH=$scratch/bin:$PATH")
 cores=$("${pretend[@]}" "$cohort_run" --dry-run true | sed 's/.* -n \([0-9]*\) .*/\1/')
+
+does() { LAUNCHER_DOES=$1 "${pretend[@]}" "$cohort_run" digits; }
+# start WHAT_IT_DOES [OPTION...]: a launcher in the background; returns when it has written to standard output.
+start() {
+  : >"$scratch/out"
+  LAUNCHER_DOES=$1 "${pretend[@]}" "$cohort_run" "${@:2}" digits >"$scratch/out" 2>"$scratch/err" &
+  job=$!
+  until [[ -s $scratch/out ]]; do
+    kill -0 "$job" 2>/dev/null || fail "it does not run: $(<"$scratch/err")"
+    sleep 0.05
+  done
+}
+end_of_job() { status=0; wait "$job" || status=$?; }
+
+# beside CASE...: a case that waits for seconds, in a folder of its own, while others run. The end waits for it.
+cases=()
+beside() {
+  in_own_folder "$scratch/case.${#cases[@]}" "$@" &
+  cases+=($!)
+}
+in_own_folder() {
+  local scratch=$1
+  mkdir "$scratch"
+  "${@:2}"
+}
+
+# One that ends by itself after the loss of a worker.
+ends_by_itself() {
+  status=0
+  does 'echo "worker 2 (host n1, pid 5) is gone: its process ended" >&2; sleep 1; exit 5' >/dev/null 2>"$scratch/err" || status=$?
+  ((status == 5)) || fail "status 5 becomes $status"
+  lacks "still waits" "$(<"$scratch/err")"
+}
+beside ends_by_itself
+
+# is_ended SECONDS WHAT_IT_DOES: cohort-run ends the launcher, which ignores a SIGTERM, within so many.
+is_ended() {
+  SECONDS=0
+  start "trap '' TERM; $2"
+  end_of_job
+  ((status != 0 && SECONDS < $1)) || fail "status $status after $SECONDS s"
+  contains "still waits" "$(<"$scratch/err")"
+  ! kill -0 "$(<"$scratch/out")" 2>/dev/null || fail "it is left"
+}
+# One that waits for a lost worker for ever.
+# shellcheck disable=SC2016  # expanded by the launcher
+beside is_ended 20 'echo $$; echo "worker 2 (host n1, pid 5) is out of reach: no sign of life" >&2; while true; do sleep 1; done'
+# One that waits for itself once all workers have ended.
+# shellcheck disable=SC2016
+beside is_ended 30 'exec {pause}<> <(:); sleep 0.5 & echo $$; wait; while true; do read -r -t 100 -u "$pause" || true; done'
+
+# In an allocation mpirun gets one SIGTERM, whether Slurm sends it, too, or not.
+# shellcheck disable=SC2016  # expanded by the launcher
+counts_signals='trap "told=\$((told + 1))" TERM; told=0; echo $$
+  until ((told)); do sleep 0.1; done; sleep 1; exit $((40 + told))'
+gets_one_sigterm() {
+  local slurm_signals=$1
+  SLURM_JOB_ID=7 start "$counts_signals" --launcher mpirun
+  if [[ $slurm_signals == yes ]]; then kill -TERM "$(<"$scratch/out")"; fi
+  kill -TERM "$job"
+  end_of_job
+  ((status == 41)) || fail "Slurm signals: $slurm_signals: status $status"
+}
+beside gets_one_sigterm no
+beside gets_one_sigterm yes
+
+# Read by cohort-run when it starts: it signals itself just before the first command that looks like BEFORE.
+readonly traps=$scratch/traps
+cat >"$traps" <<'END'
+raise_once() {
+  [[ $BASH_COMMAND == $BEFORE ]] || return 0
+  trap - DEBUG
+  kill "-$RAISED" $$
+}
+if [[ $0 == */cohort-run ]]; then trap raise_once DEBUG; fi
+END
+# signals_itself SIGNAL BEFORE [OPTION...]: the launcher ends by itself, but with status 30.
+signals_itself() {
+  status=0
+  LAUNCHER_DOES='echo $$; for ((i = 0; i < 300; i++)); do sleep 0.1; done; exit 30' \
+    RAISED=$1 BEFORE=$2 BASH_ENV=$traps \
+    "${pretend[@]}" "$cohort_run" "${@:3}" digits >"$scratch/out" 2>"$scratch/err" || status=$?
+  ((status > 128)) || fail "SIG$1 before '$2' is lost: status $status"
+}
+# A signal when cohort-run is about to wait for its launcher.
+SLURM_JOB_ID=7 beside signals_itself TERM "wait *" --launcher mpirun
+hears_just_before_it_waits() {
+  signals_itself USR1 "wait *"
+  contains "still waits" "$(<"$scratch/err")"
+}
+beside hears_just_before_it_waits
 
 echo "outside an allocation: mpirun, with variables that reach other hosts"
 command=$(COHORT_LOG_LEVEL=info NCCL_DEBUG=INFO "${pretend[@]}" "$cohort_run" --dry-run -n 1 digits "two words")
@@ -98,23 +189,10 @@ status=0
 [[ "$status $(<"$scratch/err")" == "127 cohort-run: there is no program ./digit" ]] || fail "a missing program: $status, $(<"$scratch/err")"
 
 echo "the launcher's exit status, output and input"
-does() { LAUNCHER_DOES=$1 "${pretend[@]}" "$cohort_run" digits; }
 status=0
 echo "fed" | does 'cat; echo told >&2; exit 7' >"$scratch/out" 2>"$scratch/err" || status=$?
 ((status == 7)) || fail "status 7 becomes $status"
 [[ $(<"$scratch/out") == fed && $(<"$scratch/err") == told ]] || fail "it printed $(cat "$scratch"/{out,err})"
-
-# start WHAT_IT_DOES [OPTION...]: a launcher in the background; returns when it has written to standard output.
-start() {
-  : >"$scratch/out"
-  LAUNCHER_DOES=$1 "${pretend[@]}" "$cohort_run" "${@:2}" digits >"$scratch/out" 2>"$scratch/err" &
-  job=$!
-  until [[ -s $scratch/out ]]; do
-    kill -0 "$job" 2>/dev/null || fail "it does not run: $(<"$scratch/err")"
-    sleep 0.05
-  done
-}
-end_of_job() { status=0; wait "$job" || status=$?; }
 
 echo "signals"
 for signal in INT TERM HUP QUIT USR2; do
@@ -124,36 +202,7 @@ for signal in INT TERM HUP QUIT USR2; do
   ((status == 42)) || fail "SIG$signal does not arrive: status $status"
 done
 
-echo "mpirun in an allocation: one SIGTERM, whether Slurm sends it, too, or not"
-# shellcheck disable=SC2016  # expanded by the launcher
-counts_signals='trap "told=\$((told + 1))" TERM; told=0; echo $$
-  until ((told)); do sleep 0.1; done; sleep 1; exit $((40 + told))'
-for slurm_signals in no yes; do
-  SLURM_JOB_ID=7 start "$counts_signals" --launcher mpirun
-  if [[ $slurm_signals == yes ]]; then kill -TERM "$(<"$scratch/out")"; fi
-  kill -TERM "$job"
-  end_of_job
-  ((status == 41)) || fail "Slurm signals: $slurm_signals: status $status"
-done
-
 echo "signals in bad moments"
-# Read by cohort-run when it starts: it signals itself just before the first command that looks like BEFORE.
-cat >"$scratch/signals_itself" <<'END'
-raise_once() {
-  [[ $BASH_COMMAND == $BEFORE ]] || return 0
-  trap - DEBUG
-  kill "-$RAISED" $$
-}
-if [[ $0 == */cohort-run ]]; then trap raise_once DEBUG; fi
-END
-# signals_itself SIGNAL BEFORE [OPTION...]: the launcher ends by itself, but with status 30.
-signals_itself() {
-  status=0
-  LAUNCHER_DOES='echo $$; for ((i = 0; i < 300; i++)); do sleep 0.1; done; exit 30' \
-    RAISED=$1 BEFORE=$2 BASH_ENV=$scratch/signals_itself \
-    "${pretend[@]}" "$cohort_run" "${@:3}" digits >"$scratch/out" 2>"$scratch/err" || status=$?
-  ((status > 128)) || fail "SIG$1 before '$2' is lost: status $status"
-}
 # Before there is a launcher.
 for signal in INT TERM; do
   signals_itself "$signal" "trap *USR1"
@@ -162,11 +211,6 @@ for signal in INT TERM; do
 done
 # While it starts.
 signals_itself TERM "job=*"
-# When cohort-run is about to wait for it.
-SLURM_JOB_ID=7 signals_itself TERM "wait *" --launcher mpirun
-signals_itself USR1 "wait *"
-contains "still waits" "$(<"$scratch/err")"
-
 start 'echo $$; exec sleep 60'
 kill -KILL "$job"
 end_of_job
@@ -176,27 +220,6 @@ for ((i = 0; i < 100; i++)); do
   sleep 0.05
 done
 ((i < 100)) || fail "the launcher outlives cohort-run"
-
-echo "a launcher that ends by itself after the loss of a worker"
-does 'echo "worker 2 (host n1, pid 5) is gone: its process ended" >&2; sleep 1; exit 5' >/dev/null 2>"$scratch/err" || status=$?
-((status == 5)) || fail "status 5 becomes $status"
-lacks "still waits" "$(<"$scratch/err")"
-
-echo "a launcher that waits for a lost worker for ever"
-SECONDS=0
-start 'trap "" TERM; echo $$; echo "worker 2 (host n1, pid 5) is out of reach: no sign of life" >&2; while true; do sleep 1; done'
-end_of_job
-((status != 0 && SECONDS < 20)) || fail "status $status after $SECONDS s"
-contains "still waits" "$(<"$scratch/err")"
-! kill -0 "$(<"$scratch/out")" 2>/dev/null || fail "it is left"
-
-echo "a launcher that waits for itself once all workers have ended"
-SECONDS=0
-start 'trap "" TERM; exec {pause}<> <(:); sleep 0.5 & echo $$; wait; while true; do read -r -t 100 -u "$pause" || true; done'
-end_of_job
-((status != 0 && SECONDS < 30)) || fail "status $status after $SECONDS s"
-contains "still waits" "$(<"$scratch/err")"
-! kill -0 "$(<"$scratch/out")" 2>/dev/null || fail "it is left"
 
 echo "train.sbatch: the status of a program that ends before it is waited for"
 mkdir "$scratch/launch"
@@ -237,4 +260,7 @@ done
 kill -INT "$job"
 end_of_job
 ((status != 0)) || fail "an interrupt ends it with status 0"
+
+echo "the cases that wait"
+for case in "${cases[@]}"; do wait "$case" || fail "one of them fails"; done
 echo "cohort_run: passed"
