@@ -40,7 +40,7 @@ if [[ -n $action ]]; then inject_fault & fi
 seats=$(for ((host = 0; host < hosts; host++)); do printf 'n%d:%d,' "$host" "$ranks_per_host"; done)
 status=0
 mpirun -np $((hosts * ranks_per_host)) --host "${seats%,}" \
-  --mca plm rsh --mca plm_rsh_agent "$scripts/agent.sh" --mca plm_rsh_no_tree_spawn 1 \
+  --mca plm rsh --mca plm_rsh_agent "$agent" --mca plm_rsh_no_tree_spawn 1 \
   --mca orte_leave_session_attached 1 \
   "${command[@]}" || status=$?
 exit "$status"

@@ -11,8 +11,8 @@
 #   --ranks-per-host N   with `run`: default 1; ranks 0 to N-1 are on n0, and so on
 #   --rate RATE          shapes every host's link in both directions, as in 1gbit
 #   --share FOLDER       keeps a folder below /tmp visible on all hosts, each of which has a
-#                        /tmp of its own; may be repeated, and is done for the current folder
-#                        and the program's
+#                        /tmp of its own; may be repeated, and is done for the current folder,
+#                        the program's and that of these scripts
 #   --output FOLDER      with `run`: rank R writes to FOLDER/rank.R and locks that file while it lives
 #   --when PATTERN       once a line of a rank matches this regular expression (needs --output) ...
 #   --then ACTION        ... `kill R` or `stop R`, which is about a rank, or `cut N`, which unplugs
@@ -24,7 +24,7 @@
 # that only they see. So when that process ends, in whatever way, nothing is left, and runs
 # beside each other have no name in common.
 set -euo pipefail
-scripts=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+scripts=$(realpath "$(dirname "${BASH_SOURCE[0]}")")
 readonly cannot_run=77
 
 refuse() { echo "hosts: $*; see --help" >&2; exit 2; }
@@ -88,7 +88,7 @@ program=$(realpath "$program")
 [[ $(dirname "$program") != /tmp ]] || refuse "$program would be hidden by the /tmp of each host; move it to a folder"
 shift
 
-shares+=("$PWD" "$(dirname "$program")")
+shares+=("$PWD" "$(dirname "$program")" "$scripts")
 export HOSTS_SHARED_FOLDERS
 HOSTS_SHARED_FOLDERS=$(printf '%s\n' "${shares[@]}")
 

@@ -2,7 +2,7 @@
 # Tests hosts.sh itself: the hosts differ, the program's end is the script's, and nothing is left however the
 # script ends. Runs in namespaces of its own, where everything visible was made by this test.
 set -euo pipefail
-scripts=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+scripts=$(realpath "$(dirname "${BASH_SOURCE[0]}")")
 # shellcheck source=tests/cluster/private_folders.sh
 source "$scripts/private_folders.sh"
 

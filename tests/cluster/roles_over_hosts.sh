@@ -20,13 +20,14 @@ if [[ ${1:-} != inside ]]; then
   mkdir -p "$work/build/bin" "$work/ready"
   cp -r "$(dirname "$2")" "$work/launch"
   ln -s "$3" "$work/build/bin/cohort-supervise"
+  ln -s "$4" "$work/probe"  # a name that can stand in patterns
   hosts=2
   [[ $1 != counts ]] || hosts=3
   "$scripts/hosts.sh" slurm --hosts "$hosts" --share "$work" --share "$(dirname "$3")" \
-    -- "$scripts/roles_over_hosts.sh" inside "$1" "$work" "$4"
+    -- "$scripts/roles_over_hosts.sh" inside "$1" "$work"
   exit
 fi
-export launcher=$2 work=$3 probe=$4 ready=$3/ready
+export launcher=$2 work=$3 probe=$3/probe ready=$3/ready
 readonly roles=chief=1,worker=3,ps=2
 
 # Says where it is, and does what the case says; ends when it is told to, whatever that is.
@@ -74,6 +75,7 @@ is_ready() { [[ -e $ready/$1 ]]; }
 says() { grep -q "$1" "$work/err"; }
 # The head's /proc shows the processes of all hosts; its own numbers for them.
 processes() { pgrep -f "$1" || true; }
+supervisors() { pgrep -x cohort-supervis || true; }  # as much of the name as the system keeps
 process_1_of() { pgrep -f "^bash [^ ]*/host.sh $1 " || true; }
 # Slurm's daemon has a host of that name, and each mpirun brings its own.
 is_on() {
@@ -83,15 +85,16 @@ is_on() {
 }
 supervisor_on() {
   local each
-  for each in $(processes '^[^ ]*cohort-supervise '); do
+  for each in $(supervisors); do
     if is_on "$each" "$1"; then echo "$each"; fi
   done
 }
+tasks() { processes "^bash $work/task"; }
 # task JOB INDEX [STANDBY]: its process; with `true`, that of its standby. What
 # these have started themselves is younger.
 task() {
   local each
-  for each in $(processes "^bash $work/task"); do
+  for each in $(tasks); do
     if has_card_of "$each" "$1" "$2" "${3:-false}"; then echo "$each"; return; fi
   done
 }
@@ -118,7 +121,7 @@ launch() {
     het) salloc -Q -N 1 -n 1 : -N 1 -n 2 "$work/launch/cohort-run" "$@" ;;
     hosts | counts)
       [[ $launcher == hosts ]] || list=n0,n1,n2
-      env OMPI_MCA_plm=rsh OMPI_MCA_plm_rsh_agent="$scripts/agent.sh" OMPI_MCA_plm_rsh_no_tree_spawn=1 \
+      env OMPI_MCA_plm=rsh OMPI_MCA_plm_rsh_agent=/run/scripts/agent.sh OMPI_MCA_plm_rsh_no_tree_spawn=1 \
         "$work/launch/cohort-run" --hosts "${list:-n0,n1}" "$@" ;;
   esac
 }
@@ -130,12 +133,12 @@ ends() {
   wait "$job" || status=$?
   # shellcheck disable=SC2053  # a pattern
   [[ $status == $1 ]] || fail "the status is $status"
-  within 10 none_left || fail "left: $(processes "cohort-supervise|$work/task" | xargs ps)"
+  within 10 none_left || fail "left: $(ps $(supervisors) $(tasks))"
 }
 are_idle() { [[ $(sinfo -h -N -t idle -o %N | wc -l) == 2 ]]; }
 # By Slurm's daemon. A link that is up again carries nothing for a moment, in which mpirun loses its daemon.
 answers() { timeout 2 bash -c ": </dev/tcp/$1/6818" 2>/dev/null; }
-none_left() { [[ -z $(processes "^[^ ]*cohort-supervise |^bash $work/task") ]]; }
+none_left() { [[ -z $(supervisors)$(tasks) ]]; }
 
 if [[ $launcher == counts ]]; then
   has_calls() { [[ -e $ready/calls && $(<"$ready/calls") -ge $1 ]]; }

@@ -43,7 +43,7 @@ TaskPlugin=task/none
 SlurmdParameters=config_overrides
 SelectType=select/cons_tres
 SelectTypeParameters=CR_CPU
-SchedulerParameters=batch_sched_delay=0,sched_interval=2,bf_interval=2
+SchedulerParameters=batch_sched_delay=0,sched_interval=1,bf_interval=1,sched_min_interval=1000
 MpiDefault=pmix
 GresTypes=gpu
 ReturnToService=2
@@ -81,7 +81,7 @@ start_slurm() {
   wait_until test -S "$shared/munge/socket"
   slurmctld -D >"$shared/log/slurmctld.output" 2>&1 &
   for ((host = 0; host < hosts; host++)); do
-    "$scripts/agent.sh" "n$host" slurmd -D -N "n$host" >"$shared/log/slurmd.n$host.output" 2>&1 &
+    "$agent" "n$host" slurmd -D -N "n$host" >"$shared/log/slurmd.n$host.output" 2>&1 &
   done
   wait_until controller_answers
   wait_until all_are_idle
