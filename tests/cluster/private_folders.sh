@@ -4,6 +4,7 @@
 
 # The launch agent, under a name that is the same on all hosts wherever the checkout is: Open MPI splits it at blanks,
 # and tests find the first process of a host by it.
+# shellcheck disable=SC2034  # used by who sources this
 readonly agent=/run/scripts/agent.sh
 
 make_private_folders() {
