@@ -9,11 +9,15 @@ scripts=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 if [[ ${1:-} != inside ]]; then
   "$scripts/hosts.sh" check --slurm || exit
   work=$(mktemp -d)
-  trap 'rm -rf "$work"' EXIT
+  trap 'wait; rm -rf "$work"' EXIT
+  clusters=()
   for hosts in 2 4; do
+    mkdir "$work/$hosts"
     "$scripts/hosts.sh" slurm --hosts "$hosts" --share "$work" --share "$(dirname "$1")" --share "$(dirname "$2")" \
-      -- "$scripts/slurm_jobs.sh" inside "$hosts" "$work" "$@"
+      -- "$scripts/slurm_jobs.sh" inside "$hosts" "$work/$hosts" "$@" &
+    clusters+=($!)
   done
+  for cluster in "${clusters[@]}"; do wait "$cluster"; done
   echo "slurm_jobs: passed"
   exit
 fi
