@@ -69,7 +69,7 @@ Outcome save_and_kill(const std::string& folder, int calls) {
 }
 
 int save(const std::string& folder, int step) {
-  return std::system((MAKE_CHECKPOINT " " + folder + " " + std::to_string(step)).c_str());
+  return std::system(("'" MAKE_CHECKPOINT "' " + folder + " " + std::to_string(step)).c_str());
 }
 
 TEST(KilledSave, LeavesACompleteCheckpointOrNone) {
