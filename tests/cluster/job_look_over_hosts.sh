@@ -30,7 +30,8 @@ exec "${@:3}"
 END
 chmod +x "$work/looked_at"
 touch "$work/look"
-"$hosts" run --hosts 3 --ranks-per-host 1 --share "$work" -- "$work/looked_at" "$work" "$info" "$program" busy 1 1 3000 \
+"$hosts" run --hosts 3 --ranks-per-host 1 --share "$work" --share "$(dirname "$program")" --share "$(dirname "$info")" \
+  -- "$work/looked_at" "$work" "$info" "$program" busy 1 1 3000 \
   >"$work/log" 2>&1 </dev/null || fail "ends with status $?"
 grep -q '^Job .*: 3 workers on 3 nodes, for ' "$work/look" || fail "the job is not found"
 grep -q '^in a call: ranks 0,2 (hosts n0, n2) in all_reduce #0 ' "$work/look" || fail "who waits is not shown"

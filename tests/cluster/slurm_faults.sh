@@ -138,7 +138,10 @@ ended_jobs() {
   # start long before.
   within 60 is_about_to_check || fail "the controller is not there"
   start "time limit" "srun mpirun" --time=1
-  for launcher in srun mpirun; do scontrol update job="${jobs[$launcher]}" EndTime=now; done
+  for launcher in srun mpirun; do
+    # The controller refuses a time that has passed when it hears of it, if by a moment.
+    within 10 scontrol --quiet update job="${jobs[$launcher]}" EndTime=now || fail "the end is not moved"
+  done
   for launcher in srun mpirun; do
     within 40 says "$launcher" "DUE TO TIME LIMIT" || fail "the limit does not end the job of $launcher"
   done

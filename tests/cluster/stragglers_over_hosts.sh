@@ -23,7 +23,7 @@ chmod +x "$work/with_slow_link"
 
 # run HOSTS SLOW_HOST HOW RANK: 100 steps with 1.6 MB each.
 run() {
-  "$hosts" run --hosts "$1" --share "$work" -- "$work/with_slow_link" "$2" "$program" "$3" "$4" 100 20 1600000 \
+  "$hosts" run --hosts "$1" --share "$work" --share "$(dirname "$program")" -- "$work/with_slow_link" "$2" "$program" "$3" "$4" 100 20 1600000 \
     >"$work/log" 2>&1 </dev/null || fail "ends with status $?"
 }
 # named RANK WORDS: this worker and no other, and nothing else of it.
