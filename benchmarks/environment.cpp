@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <ctime>
+#include <filesystem>
 #include <fstream>
 #include <set>
 
@@ -89,13 +91,36 @@ Environment capture_environment(Bootstrap& bootstrap, const std::string& mpi_lib
   environment.version = COHORT_VERSION;
   environment.build = COHORT_BENCH_BUILD;
   environment.date = fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)));
-  environment.command_line = fmt::format("{}", fmt::join(command_line, " "));
+  const std::string home = home_folder();
+  environment.command_line = describe_command(command_line, home);
   environment.mpi_library = mpi_library;
   environment.nodes = gather_nodes(bootstrap);
   for (const Setting& setting : config().settings()) {
-    environment.settings.push_back({std::string(setting.spec.name), setting.value, setting.from_environment});
+    environment.settings.push_back(
+        {std::string(setting.spec.name), without_home(setting.value, home), setting.from_environment});
   }
   return environment;
+}
+
+std::string home_folder() {
+  const char* const home = std::getenv("HOME");
+  return home == nullptr ? "" : home;
+}
+
+std::string without_home(std::string text, std::string_view home) {
+  while (home.ends_with('/')) home.remove_suffix(1);
+  if (home.empty()) return text;
+  const std::size_t value = text.starts_with("--") ? text.find('=') + 1 : 0;
+  const std::string_view path = std::string_view(text).substr(value);
+  const bool inside = path == home || (path.starts_with(home) && path[home.size()] == '/');
+  if (inside) text.replace(value, home.size(), "~");
+  return text;
+}
+
+std::string describe_command(std::span<const std::string> command_line, std::string_view home) {
+  std::string text = std::filesystem::path(command_line.front()).filename().string();
+  for (const std::string& argument : command_line.subspan(1)) text += " " + without_home(argument, home);
+  return text;
 }
 
 std::string describe_binding(const Environment& environment) {

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <cohort/cluster/bootstrap.h>
@@ -29,9 +31,9 @@ struct SettingFact {
 
 struct Environment {
   std::string version;
-  std::string build;  ///< build type and compiler
-  std::string date;   ///< UTC, ISO 8601
-  std::string command_line;
+  std::string build;         ///< build type and compiler
+  std::string date;          ///< UTC, ISO 8601
+  std::string command_line;  ///< as `describe_command` writes it
   std::string mpi_library;
   std::string gpu;    ///< the model of the first member's GPU; empty where tensors are on the host
   std::string clock;  ///< what timed the calls, and what was taken off for reading it
@@ -49,6 +51,16 @@ struct Environment {
 /// Collective: every worker contributes its own facts, and all get the same.
 [[nodiscard]] Environment capture_environment(Bootstrap& bootstrap, const std::string& mpi_library,
                                               const std::vector<std::string>& command_line);
+
+/// The program's name and its arguments without the folders that only tell where somebody keeps things: the
+/// program's own, and the user's home folder, which becomes ~.
+[[nodiscard]] std::string describe_command(std::span<const std::string> command_line, std::string_view home);
+
+/// ~ for `home` where `text` is a path in it, or an option's value that is one.
+[[nodiscard]] std::string without_home(std::string text, std::string_view home);
+
+/// The user's home folder, or nothing where the user has none.
+[[nodiscard]] std::string home_folder();
 
 /// How the workers share the cores, for example `each worker has cores of its own`.
 [[nodiscard]] std::string describe_binding(const Environment& environment);

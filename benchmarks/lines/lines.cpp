@@ -13,6 +13,7 @@
 #include "collective/node/line_counter.h"
 #include "collective/node_communicators.h"
 #include "device/machine.h"
+#include "environment.h"
 
 namespace cohort::bench {
 namespace {
@@ -122,7 +123,7 @@ LinesResult measure(const LinesOptions& options, const CommandContext&) {
   const int members = options.members == 0 ? static_cast<int>(machine.cores().size()) : options.members;
   const Latencies& latencies = latencies_of(options.latencies);
   const std::vector<LevelGroups> groups = spread(machine, members);
-  LinesResult result{options.topology, members, latencies.processor, {}};
+  LinesResult result{without_home(options.topology, home_folder()), members, latencies.processor, {}};
   for (const Case& what : kCases) {
     for (const bool by_levels : {false, true}) {
       const node::LineCounts counts = count(what, groups, latencies.costs(), by_levels ? 1 : members);

@@ -51,6 +51,15 @@ for fact in version date command_line hosts cpu_model cores_available kernel mpi
   value=$("$json_value" /environment/$fact <"$scratch/report.json")
   [[ -n $value && $value != 0 ]] || fail "the environment says nothing of $fact"
 done
+home=$scratch/home
+mkdir "$home"
+HOME=$home COHORT_REPORT=$home/failed.json succeeds "${bench[@]}" --sizes 4 --format json --output "$home/report.json"
+same "command line without folders" \
+  "cohort-bench all-reduce --iterations 10 --loops 3 --sizes 4 --format json --output ~/report.json" \
+  "$("$json_value" /environment/command_line <"$home/report.json")"
+for text in "$scratch/out" "$home/report.json"; do
+  ! grep -q "$home" "$text" || fail "the home folder is in: $(cat "$text")"
+done
 [[ $("$json_value" /environment/date <"$scratch/report.json") =~ ^20[0-9-]{8}T[0-9:]{8}Z$ ]] || fail "the date is not ISO 8601 in UTC"
 
 echo "table: at most 110 columns"

@@ -380,6 +380,23 @@ TEST(Environment, TellsHowWorkersAndCoresGoTogether) {
   EXPECT_EQ(describe_binding(two_workers_on({{0}, {0}})), "oversubscribed: more members than cores");
 }
 
+TEST(Environment, NamesTheProgramWithoutItsFolder) {
+  const std::vector<std::string> command{"/home/ada/a folder/build/bin/cohort-bench", "profile", "--model",
+                                         "/home/ada/model.csv", "--output=/home/ada/report.csv"};
+  EXPECT_EQ(describe_command(command, "/home/ada"),
+            "cohort-bench profile --model ~/model.csv --output=~/report.csv");
+  EXPECT_EQ(describe_command(std::vector<std::string>{"cohort-bench"}, ""), "cohort-bench");
+}
+
+TEST(Environment, DoesNotTellWhereTheHomeFolderIs) {
+  EXPECT_EQ(without_home("/home/ada", "/home/ada/"), "~");
+  EXPECT_EQ(without_home("/home/ada/report.csv", "/home/ada"), "~/report.csv");
+  for (const char* other : {"", "float32", "--sizes", "/home/adam/report.csv", "/data/home/ada/report.csv"})
+    EXPECT_EQ(without_home(other, "/home/ada"), other);
+  EXPECT_EQ(without_home("/data/report.csv", ""), "/data/report.csv");
+  EXPECT_EQ(without_home("/data/report.csv", "/"), "/data/report.csv");
+}
+
 TEST(Environment, CountsThreadsAsMembers) {
   Environment environment = two_workers_on({{0, 1}});
   environment.threads = 2;
