@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Everything that is checked without running the code: format, clang-tidy on what changed,
+# Everything that is checked without running the code: format, clang-tidy on what changed, headers that compile alone,
 # the direction of includes, raw calls, the tree's housekeeping, the list of cases, the documentation's
 # commands, and what the last build by launch/build.sh warned of.
 #
@@ -60,9 +60,17 @@ files_to_tidy() {
 format() { cpp_files | xargs -r clang-format --dry-run -Werror; }
 
 # In a folder of its own, where each source is compiled by itself and with all that it includes.
-tidy() {
+configure_tidy() {
   cmake --preset release -B build/tidy -DCMAKE_UNITY_BUILD=OFF -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON >build/tidy.log 2>&1 ||
     { tail -n 40 build/tidy.log; return 1; }
+}
+
+headers() {
+  cmake --build build/tidy --target headers_compile_alone --parallel "$(nproc)" >build/headers.log 2>&1 &&
+    ! grep 'warning:' build/headers.log || { grep -A 20 '^FAILED:' build/headers.log; return 1; }
+}
+
+tidy() {
   # GCC's warning options, which the compile commands carry, mean nothing to clang.
   files_to_tidy | xargs -r -n 1 -P "$(nproc)" \
     clang-tidy -p build/tidy --quiet --extra-arg=-Wno-unknown-warning-option 2>&1 | sed '/^[0-9]* warnings\{0,1\} .*generated\.$/d'
@@ -86,6 +94,8 @@ check "tree" tests/checks/tree.sh
 check "cases" tests/checks/cases.sh
 check "commands" tests/checks/commands.sh
 check "compiler's warnings" compiler_warnings
+check "configuration" configure_tidy
+check "headers that compile alone" headers
 check "clang-tidy" tidy
 
 if ((${#failed[@]})); then

@@ -44,7 +44,7 @@ refuses "no such program" --cohort-bench "$scratch/missing"
 
 echo "a comparison with a program of one's own"
 results=$scratch/results
-own="$peer_sweep all-reduce --sizes 64:1K --label own"
+own="'$peer_sweep' all-reduce --sizes 64:1K --label own"
 succeeds "$compare" --only-peers debian-mpich --peers "$scratch/peers" --output "$results" --cohort-bench "$cohort_bench" \
   --sizes 64:1K --ranks 1 --rounds 2 --extra own="$own" --extra broken=false
 grep -q "broken failed in round 2" "$scratch/err" || fail "nothing is said of a program that fails: $(cat "$scratch/err")"
