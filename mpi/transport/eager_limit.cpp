@@ -1,15 +1,17 @@
 #include "eager_limit.h"
 
 #include <algorithm>
-#include <optional>
 
 #include "../calls.h"
 
 namespace cohort::mpi {
 namespace {
 
-/// Open MPI's name, and that of MPICH and its kin.
-constexpr const char* kNames[] = {"btl_tcp_eager_limit", "MPIR_CVAR_CH3_EAGER_MAX_MSG_SIZE"};
+#ifdef OPEN_MPI
+constexpr const char* kName = "btl_tcp_eager_limit";
+#else  // MPICH and its kin
+constexpr const char* kName = "MPIR_CVAR_CH3_EAGER_MAX_MSG_SIZE";
+#endif
 
 constexpr std::size_t kUsualLimit = std::size_t{64} << 10;
 
@@ -24,14 +26,8 @@ std::size_t longest_message_below(std::size_t limit) noexcept {
 }
 
 std::size_t longest_eager_message() {
-  // The library's variables are found by name among a thousand, and this one stays as it is.
-  static const std::size_t bytes = [] {
-    for (const char* name : kNames) {
-      if (const std::optional<std::size_t> limit = control_variable(name))
-        return longest_message_below(*limit);
-    }
-    return longest_message_below(kUsualLimit);
-  }();
+  // Asked once: the library then registers the variables of all its parts, which takes Open MPI 0.2 s.
+  static const std::size_t bytes = longest_message_below(control_variable(kName).value_or(kUsualLimit));
   return bytes;
 }
 
