@@ -12,6 +12,8 @@
 
 #include <cohort/base/log.h>
 
+#include "base/grace_time.h"
+
 #include "vote.h"
 
 namespace cohort::mpi {
@@ -19,19 +21,23 @@ namespace {
 
 using namespace std::chrono_literals;
 
+// These times are less where the time-out is short: see grace_time.
+
 /// How long those who were asked may take to answer before the first worker calls them missing; and how often
 /// it looks at least, for it may itself have got no processor time.
 constexpr auto kTimeToAnswer = 500ms;
 constexpr int kLooks = 20;
-/// The same before it only says whom it waits for.
-constexpr auto kTimeToAnswerReminder = 200ms;
 /// How long the others wait, after their own deadline, for it to say who is missing. So long also may
-/// everyone take who has answered to pass on what was said.
+/// everyone take who has answered to pass on what was said: the one who hands it on gives up after this time,
+/// and must not find that the others, who wait twice as long, have given up on it.
 constexpr auto kTimeToConclude = 2s;
 
 /// Longer pauses between two polls are time in which this process was suspended, and the others perhaps with
-/// it.
-constexpr auto kLongestPause = 500ms;
+/// it. No longer than the time to answer.
+constexpr auto kLongestPause = kTimeToAnswer;
+
+/// How long those who were asked may take to answer before the first worker only says whom it waits for.
+constexpr auto kTimeToAnswerReminder = 200ms;
 
 /// How long a worker waits at the end before it says for whom; then after twice as long.
 constexpr std::chrono::duration<double> kUntilReminder = 60s;
@@ -92,11 +98,12 @@ WorkerExchange::~WorkerExchange() {
 
 template <class Step>
 void WorkerExchange::poll(Step step) {
+  const auto longest_pause = grace_time(kLongestPause, timeout_);
   suspended_ = {};
   auto last = Deadline::Clock::now();
   for (unsigned idle = 0;; ++idle) {
     const auto now = Deadline::Clock::now();
-    if (now - last > kLongestPause) suspended_ += now - last - kLongestPause;
+    if (now - last > longest_pause) suspended_ += now - last - longest_pause;
     last = now;
     if (const MpiLock::Guard guard = environment_->lock().try_acquire()) {
       mailbox_.advance();
@@ -189,7 +196,7 @@ void WorkerExchange::take(Message message, Round& round) {
       if (!is_first() || message.header.round != round_) break;
       ask(round);
       round.answers[static_cast<std::size_t>(message.from)] = round_;
-      if (round.conclusion.is_never()) round.conclusion = in(kTimeToAnswer);
+      if (round.conclusion.is_never()) round.conclusion = in(grace_time(kTimeToAnswer, timeout_));
       break;
     case Message::Kind::kAnswer:
       if (round.has_asked() && message.header.asked_in == round_)
@@ -213,7 +220,7 @@ void WorkerExchange::announce(Round& round) {
 
 void WorkerExchange::hand_on(std::string_view all) {
   bool sent = false;
-  const Deadline deadline = Deadline::after(timeout_).plus(kTimeToConclude);
+  const Deadline deadline = Deadline::after(timeout_).plus(grace_time(kTimeToConclude, timeout_));
   poll([&] {
     if (!std::exchange(sent, true)) {
       // Those with most workers below them first.
@@ -240,7 +247,7 @@ void WorkerExchange::hand_on(std::string_view all) {
 void WorkerExchange::look_at_clock(Round& round) {
   if (round.conclusion.is_never() && has_passed(round.deadline)) {
     ask(round);
-    round.conclusion = in(is_first() ? kTimeToAnswer : kTimeToConclude);
+    round.conclusion = in(grace_time(is_first() ? kTimeToAnswer : kTimeToConclude, timeout_));
   }
   if (has_passed(round.conclusion) && ++round.looks >= kLooks) conclude(round);
   if (should_remind()) remind(round);
@@ -266,7 +273,7 @@ void WorkerExchange::conclude(Round& round) {
   const std::vector<int> silent = behind(round, kAnyRound);
   if (!silent.empty() && !first_concludes) throw_missing(silent);
   // All have come, and what they said may still be on its way.
-  if (!has_passed(round.conclusion.plus(kTimeToConclude))) return;
+  if (!has_passed(round.conclusion.plus(grace_time(kTimeToConclude, timeout_)))) return;
   const std::vector<int> stuck = behind(round, round_);
   if (!stuck.empty()) throw_missing(stuck);
   // The first worker knows whose data have not arrived; another one may wait for anybody.

@@ -4,6 +4,8 @@
 
 #include <gmock/gmock.h>
 
+#include "base/grace_time.h"
+
 namespace cohort {
 namespace {
 
@@ -48,6 +50,16 @@ TEST(Deadline, CanBePostponed) {
   const Deadline deadline = Deadline::after(Seconds(1));
   EXPECT_EQ(deadline.plus(std::chrono::seconds(2)).at(), deadline.at() + std::chrono::seconds(2));
   EXPECT_TRUE(Deadline::never().plus(std::chrono::seconds(2)).is_never());
+}
+
+TEST(GraceTime, IsShorterWhereTheDeadlineIsShort) {
+  using namespace std::chrono_literals;
+  EXPECT_EQ(grace_time(500ms, 60s), 500ms);
+  EXPECT_EQ(grace_time(500ms, 250ms), 500ms);
+  EXPECT_EQ(grace_time(500ms, 200ms), 400ms);
+  EXPECT_EQ(grace_time(500ms, 100ms), 200ms);
+  EXPECT_EQ(grace_time(2s, 1ms), 800ms) << "others need the core";
+  EXPECT_EQ(grace_time(500ms, 0s), 500ms) << "no deadline";
 }
 
 }  // namespace

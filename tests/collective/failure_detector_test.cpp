@@ -21,6 +21,8 @@ using namespace std::chrono_literals;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
+constexpr std::chrono::duration<double> kShort{0.1};
+
 class Blame : public ::testing::Test {
  protected:
   struct Member {
@@ -31,22 +33,23 @@ class Blame : public ::testing::Test {
     FailureDetector detector;
   };
 
-  Blame() {
+  /// The deadline of member 0, which has passed, was `allowed`.
+  explicit Blame(std::chrono::duration<double> allowed = 2s) : allowed_(allowed) {
     for (int rank = 0; rank < 3; ++rank) members_.emplace_back(board_, rank, infos_);
     EXPECT_EQ(look(), std::nullopt) << "it asks";
   }
 
-  /// A look of member 0, whose deadline has passed.
-  std::optional<Error> look() {
-    static_cast<void>(members_[0].detector.poll_failure(true, 0));
-    return members_[0].detector.conclude_missing(call_, 0, 2s, false);
+  /// A look of a member; the deadlines of the others were short.
+  std::optional<Error> look(std::size_t rank = 0) {
+    static_cast<void>(members_[rank].detector.poll_failure(true, 0));
+    return members_[rank].detector.conclude_missing(call_, 0, rank == 0 ? allowed_ : kShort, false);
   }
-  /// What member 0 finds in so much time.
-  std::optional<Error> found_within(std::chrono::milliseconds time) {
+  /// What it finds in so much time.
+  std::optional<Error> found_within(std::chrono::milliseconds time, std::size_t rank = 0) {
     constexpr auto kStep = 10ms;
     for (auto passed = 0ms; passed < time; passed += kStep) {
       clock_.set(clock_.now() + kStep);
-      if (std::optional<Error> error = look()) return error;
+      if (std::optional<Error> error = look(rank)) return error;
     }
     return std::nullopt;
   }
@@ -54,6 +57,7 @@ class Blame : public ::testing::Test {
     static_cast<void>(members_[rank].detector.poll_failure(in_collective, FailureDetector::kNoCall));
   }
 
+  std::chrono::duration<double> allowed_;
   VirtualClock clock_;
   CollectiveCall call_{.kind = CollectiveKind::kBarrier};
   std::vector<MemberInfo> infos_{{0, "a"}, {1, "b"}, {2, "c"}};
@@ -106,6 +110,38 @@ TEST_F(Blame, IsForTheNetworkWhereAllAreHere) {
   ASSERT_TRUE(error);
   EXPECT_EQ(error->origin().member, -1);
   EXPECT_THAT(error->what(), HasSubstr("network"));
+}
+
+TEST_F(Blame, IsLeftToALowerRankForAsLongAsThatOneNeeds) {
+  EXPECT_EQ(found_within(980ms, 2), std::nullopt) << "its own deadline is short, that of member 0 is not";
+  EXPECT_TRUE(found_within(50ms, 2));
+}
+
+class BlameAfterAShortDeadline : public Blame {
+ protected:
+  BlameAfterAShortDeadline() : Blame(kShort) {}
+};
+
+TEST_F(BlameAfterAShortDeadline, IsForThoseThatDoNotAnswerWithinAFifthOfASecond) {
+  answer(1, true);
+  EXPECT_EQ(found_within(190ms), std::nullopt);
+  const std::optional<Error> error = found_within(250ms);
+  ASSERT_TRUE(error);
+  EXPECT_THAT(error->what(), HasSubstr("missing: member 2 (worker 2, host c). They are stopped"));
+}
+
+TEST_F(BlameAfterAShortDeadline, IsForThoseElsewhereAfterTwoFifthsMore) {
+  answer(1, true);
+  answer(2, false);
+  EXPECT_EQ(found_within(590ms), std::nullopt);
+  const std::optional<Error> error = found_within(500ms);
+  ASSERT_TRUE(error);
+  EXPECT_THAT(error->what(), HasSubstr("missing: member 2 (worker 2, host c). They answer, but"));
+}
+
+TEST_F(BlameAfterAShortDeadline, IsLeftToALowerRankForTwoFifthsOfASecond) {
+  EXPECT_EQ(found_within(380ms, 2), std::nullopt);
+  EXPECT_TRUE(found_within(50ms, 2));
 }
 
 }  // namespace

@@ -8,27 +8,31 @@
 
 #include <fmt/format.h>
 
+#include "base/grace_time.h"
+
 namespace cohort::network {
 namespace {
 
 using namespace std::chrono_literals;
 
-/// Waiting members read control messages once per millisecond, but may have lost their core for a while.
+/// Waiting members read control messages once per millisecond, but may have lost their core for a while. Less
+/// where the time-out is short: see grace_time.
 constexpr auto kTimeToAnswer = 500ms;
 constexpr int kLooks = 20;
-/// How long a member that has been asked leaves the decision to one of lower rank.
-constexpr auto kTurnOfLower = 2 * kTimeToAnswer;
+/// How long a member that has been asked leaves the decision to one of lower rank: so many times what that
+/// one gives the others to answer.
+constexpr int kTurnOfLower = 2;
 /// How much longer one that all answer waits, for some member that gets no answer from another. That one
 /// decides half a second before, even if it has let a lower rank go first.
-constexpr auto kTurnOfOthers = kTurnOfLower;
+constexpr int kTurnOfOthers = kTurnOfLower;
 
 /// How long an urgent call waits before it looks for a disagreement about its priority. Control messages cost
 /// MPI its communicators, and a group its number, for good, so calls that are merely slow shall send none.
 constexpr auto kTimeToMeet = 300ms;
 
-constexpr std::string_view kAsk = "ask";
 constexpr std::string_view kHere = "here";
 constexpr std::string_view kElsewhere = "elsewhere";
+constexpr char kAsk = '?';     // first of a message that goes on with the milliseconds there are to answer
 constexpr char kUrgent = '^';  // first of a message that goes on with the signature of an urgent call
 constexpr char kFailed = '!';  // first of a message that goes on with the error's fields, each on a line
 constexpr char kLeft = '<';    // first of a message that goes on with the number of collectives, and an error
@@ -97,18 +101,23 @@ void FailureDetector::handle(const Transport::ControlMessage& message, bool in_c
     Place& place = query->places[static_cast<std::size_t>(message.from)];
     place = std::max(place, place_of_sender);
   }
-  if (message.text != kAsk) return;
+  if (message.text.front() != kAsk) return;
   transport_.send_control(message.from, in_collective ? kHere : kElsewhere);
   if (!in_collective) told_elsewhere_.push_back(message.from);
-  if (message.from < topology_.rank()) turn_of_lower_ = Deadline::after(kTurnOfLower);
+  if (message.from > topology_.rank()) return;
+  const auto turn = Deadline::after(kTurnOfLower * std::chrono::milliseconds(to_number<int>(rest)));
+  if (!turn_of_lower_ || turn_of_lower_->at() < turn.at()) turn_of_lower_ = turn;
 }
 
-void FailureDetector::ask_all(Priority priority) {
+void FailureDetector::ask_all(Priority priority, std::chrono::milliseconds time_to_answer) {
   std::optional<Query>& query = this->query(priority);
-  query = Query{.end = Deadline::after(kTimeToAnswer), .places = std::vector<Place>(members_.size())};
+  query = Query{.time_to_answer = time_to_answer,
+                .end = Deadline::after(time_to_answer),
+                .places = std::vector<Place>(members_.size())};
   query->places[static_cast<std::size_t>(topology_.rank())] = Place::kHere;
+  const std::string question = fmt::format("{}{}", kAsk, time_to_answer.count());
   for (int member = 0; member < topology_.members(); ++member) {
-    if (member != topology_.rank()) transport_.send_control(member, kAsk);
+    if (member != topology_.rank()) transport_.send_control(member, question);
   }
 }
 
@@ -117,13 +126,13 @@ std::optional<Error> FailureDetector::conclude_missing(const CollectiveCall& cal
                                                        bool by_transport) {
   const std::lock_guard lock(mutex_);
   std::optional<Query>& query = this->query(call.priority);
-  if (!query) ask_all(call.priority);
+  if (!query) ask_all(call.priority, grace_time(kTimeToAnswer, allowed));
   // This process may have been suspended, and the others with it: their answers come a moment later.
   if (!query->end.expired() || ++query->looks < kLooks || (turn_of_lower_ && !turn_of_lower_->expired()))
     return std::nullopt;
   const bool all_answer = std::ranges::find(query->places, Place::kUnknown) == query->places.end();
   if (all_answer && !std::exchange(query->lets_others_go, true)) {
-    query->end = Deadline::after(kTurnOfOthers);
+    query->end = Deadline::after(kTurnOfOthers * query->time_to_answer);
     query->looks = 0;
     return std::nullopt;
   }

@@ -5,8 +5,9 @@
 //
 // A member whose deadline passes asks all others. Those that wait in a collective answer that they are here;
 // those that wait elsewhere, for a message or in another communicator, say so. Members that do not answer
-// within half a second have stopped, and are the first to blame. When several ask at once, the one of the
-// lowest rank decides and the others adopt its error, so that all members report the same.
+// within half a second, or less if the deadline is short, have stopped and are the first to blame. When
+// several ask at once, the one of the lowest rank decides and the others adopt its error, so that all members
+// report the same.
 #pragma once
 
 #include <array>
@@ -72,6 +73,7 @@ class FailureDetector {
   };
   enum class Place : std::uint8_t { kUnknown, kElsewhere, kHere };  ///< in the order of what is certain
   struct Query {
+    std::chrono::milliseconds time_to_answer;
     Deadline end;
     int looks = 0;                ///< since then
     bool lets_others_go = false;  ///< first, since all have answered this member
@@ -81,7 +83,7 @@ class FailureDetector {
   };
   void handle(const Transport::ControlMessage& message, bool in_collective);
   void tell_other_nodes(const std::string& message);
-  void ask_all(Priority priority);
+  void ask_all(Priority priority, std::chrono::milliseconds time_to_answer);
   [[nodiscard]] Error error_of(const Query& query, const CollectiveCall& call, std::uint64_t number,
                                std::chrono::duration<double> allowed, bool by_transport) const;
   [[nodiscard]] std::optional<Query>& query(Priority priority) noexcept {
