@@ -13,7 +13,7 @@ class CallOptionsOfThreads : public ::testing::TestWithParam<int> {};
 
 TEST_P(CallOptionsOfThreads, AllowAShorterDeadline) { for_each_member(GetParam(), check_shorter_deadline); }
 TEST_P(CallOptionsOfThreads, AllowALongerDeadline) {
-  for_each_member(GetParam(), check_longer_deadline, {.timeout_seconds = 0.2});
+  for_each_member(GetParam(), check_longer_deadline, {.timeout_seconds = 0.05});
 }
 TEST_P(CallOptionsOfThreads, LetUrgentCallsOvertake) {
   for_each_member(GetParam(), [](Communicator& communicator) { check_urgent_calls(communicator); });
@@ -34,7 +34,7 @@ TEST_P(CallOptionsBetweenNodes, AllowAShorterDeadline) {
   for_each_member(GetParam(), check_shorter_deadline);
 }
 TEST_P(CallOptionsBetweenNodes, AllowALongerDeadline) {
-  for_each_member(GetParam(), check_longer_deadline, {.timeout_seconds = 0.2});
+  for_each_member(GetParam(), check_longer_deadline, {.timeout_seconds = 0.05});
 }
 TEST_P(CallOptionsBetweenNodes, LetUrgentCallsOvertake) {
   for_each_member(GetParam(), [](Communicator& communicator) { check_urgent_calls(communicator); });

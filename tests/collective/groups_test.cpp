@@ -20,7 +20,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
 
-constexpr CommunicationOptions kShort{.timeout_seconds = 0.5};
+constexpr CommunicationOptions kShort{.timeout_seconds = 0.1};
 
 class GroupsOfThreads : public ::testing::TestWithParam<int> {};
 

@@ -10,6 +10,7 @@
 
 #include "collective_contract.h"
 #include "level_members.h"
+#include "short_deadline.h"
 #include "thrown.h"
 
 namespace cohort::testing {
@@ -91,10 +92,13 @@ TEST_P(Levels, PassMessages) { for_each_member(GetParam(), check_messages); }
 TEST_P(Levels, KeepManyInFlight) { for_each_member(GetParam(), check_async); }
 TEST_P(Levels, ReducePackedTensors) { for_each_member(GetParam(), check_packed); }
 TEST_P(Levels, NameTheOddMember) { for_each_member(GetParam(), check_mismatch); }
-TEST_P(Levels, NameTheMissingMember) { for_each_member(GetParam(), check_missing, {.timeout_seconds = 0.5}); }
+TEST_P(Levels, NameTheMissingMember) {
+  for_each_member(GetParam(), check_missing, {.timeout_seconds = short_timeout(GetParam().members)});
+}
 TEST_P(Levels, AgreeOnCallsOfOthers) { for_each_member(GetParam(), check_agreement_on_different_calls); }
 TEST_P(Levels, NameWhoDoesNotComeToAgree) {
-  for_each_member(GetParam(), check_agreement_with_a_missing_member, {.timeout_seconds = 0.5});
+  for_each_member(GetParam(), check_agreement_with_a_missing_member,
+                  {.timeout_seconds = short_timeout(GetParam().members)});
 }
 
 INSTANTIATE_TEST_SUITE_P(Members, Levels,

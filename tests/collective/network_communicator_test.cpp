@@ -43,13 +43,13 @@ TEST_P(NetworkCommunicator, KeepsTheOrderOfTheRanks) {
 TEST_P(NetworkCommunicator, RefusesWrongArguments) { for_each_member(GetParam(), check_arguments); }
 TEST_P(NetworkCommunicator, NamesTheOddMember) { for_each_member(GetParam(), check_mismatch); }
 TEST_P(NetworkCommunicator, NamesTheMissingMember) {
-  for_each_member(GetParam(), check_missing, {.timeout_seconds = 0.2});
+  for_each_member(GetParam(), check_missing, {.timeout_seconds = 0.1});
 }
 TEST_P(NetworkCommunicator, AgreesOnCallsOfOthers) {
   for_each_member(GetParam(), check_agreement_on_different_calls);
 }
 TEST_P(NetworkCommunicator, NamesWhoDoesNotComeToAgree) {
-  for_each_member(GetParam(), check_agreement_with_a_missing_member, {.timeout_seconds = 0.2});
+  for_each_member(GetParam(), check_agreement_with_a_missing_member, {.timeout_seconds = 0.1});
 }
 TEST_P(NetworkCommunicator, AbortReleasesThoseWhoWait) {
   for_each_member(GetParam(), [](Communicator& communicator) {
@@ -138,7 +138,7 @@ TEST(GivenUpMessage, IsNotReceivedAndSpoilsNoneBehindIt) {
                     [&](Communicator& communicator) {
                       if (communicator.rank() == 0) {
                         const std::string text = message_of(ErrorCode::kDeadlineExceeded, [&] {
-                          communicator.send(filled(elements, 1), 1, 4, 0.2);
+                          communicator.send(filled(elements, 1), 1, 4, 0.1);
                         });
                         EXPECT_THAT(text, names_missing(1));
                         given_up.count_down();

@@ -15,7 +15,7 @@ TEST(CallOptionsOverRanks, AllowAShorterDeadline) {
   meet();
 }
 
-TEST(CallOptionsOverRanks, AllowALongerDeadline) { testing::check_longer_deadline(*make_communicator(0.2)); }
+TEST(CallOptionsOverRanks, AllowALongerDeadline) { testing::check_longer_deadline(*make_communicator(0.05)); }
 
 TEST(CallOptionsOverRanks, LetUrgentCallsOvertake) {
   // MPI's own collectives do not yield.

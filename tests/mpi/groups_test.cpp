@@ -8,6 +8,7 @@
 #include "device/node_heap.h"
 #include "groups_contract.h"
 #include "rank_values.h"
+#include "short_deadline.h"
 
 namespace cohort {
 namespace {
@@ -28,7 +29,7 @@ TEST(GroupsOfRanks, KeepTheirMessagesThatAreTooLongForALabel) {
 TEST(GroupsOfRanks, NeedEverybodyToSplit) {
   const auto communicator = make_communicator();
   testing::check_split_without_agreement(*communicator);
-  const auto impatient = make_communicator(0.5);
+  const auto impatient = make_communicator(testing::short_timeout(testing::session().size()));
   testing::check_split_without_the_last(*impatient);
   meet();
 }

@@ -13,6 +13,7 @@
 
 #include "collective_contract.h"
 #include "rank_values.h"
+#include "short_deadline.h"
 
 namespace cohort {
 namespace {
@@ -46,12 +47,12 @@ TEST(CommunicatorOverRanks, AgreementOnDifferentCalls) {
   meet();
 }
 TEST(CommunicatorOverRanks, AgreementWithAMissingMember) {
-  const auto communicator = make_communicator(0.5);
+  const auto communicator = make_communicator(testing::short_timeout(session().size()));
   testing::check_agreement_with_a_missing_member(*communicator);
   meet();
 }
 TEST(CommunicatorOverRanks, Missing) {
-  const auto communicator = make_communicator(0.5);
+  const auto communicator = make_communicator(testing::short_timeout(session().size()));
   testing::check_missing(*communicator);
   meet();
 }
@@ -122,11 +123,11 @@ TEST(CommunicatorOverRanks, AWorkMayBeWaitedForOnAnotherThread) {
 }
 
 TEST(CommunicatorOverRanks, WhoWasAwayBeyondTheDeadlineGivesTheOthersAChance) {
-  const auto communicator = make_communicator(0.1);
+  const auto communicator = make_communicator(0.2);
   const Tensor tensor = filled(10, 1);
   Work work = communicator->all_reduce_async(tensor, ReduceOp::kSum);
-  // All compute past the deadline, and then some; member 0 comes last.
-  std::this_thread::sleep_for(communicator->rank() == 0 ? 1500ms : 1200ms);
+  // All compute past the deadline and the time to answer that follows it; member 0 comes last.
+  std::this_thread::sleep_for(communicator->rank() == 0 ? 950ms : 700ms);
   EXPECT_NO_THROW(work.wait()) << "all have started it in time";
   EXPECT_EQ(tensor.span<float>().front(), static_cast<float>(session().size()));
 }

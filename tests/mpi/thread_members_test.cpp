@@ -11,6 +11,7 @@
 #include "groups_contract.h"
 #include "rank_values.h"
 #include "reproducible_contract.h"
+#include "short_deadline.h"
 
 namespace cohort {
 namespace {
@@ -54,7 +55,8 @@ TEST(ThreadMembers, Packed) { on_members(testing::check_packed); }
 TEST(ThreadMembers, Arguments) { on_members(testing::check_arguments); }
 TEST(ThreadMembers, Mismatch) { on_members(testing::check_mismatch); }
 TEST(ThreadMembers, Missing) {
-  on_members(testing::check_missing, {.timeout_seconds = 0.5});
+  on_members(testing::check_missing,
+             {.timeout_seconds = testing::short_timeout(session().size() * local_members())});
   meet();
 }
 

@@ -11,6 +11,7 @@
 #include <gtest/gtest.h>
 
 #include "collective_contract.h"
+#include "short_deadline.h"
 #include "thrown.h"
 
 namespace cohort::testing {
@@ -234,7 +235,7 @@ void check_errors_stay_in_their_group(Communicator& communicator) {
   if (communicator.rank() > 0) {
     const std::string text = message_of(ErrorCode::kDeadlineExceeded, [&] {
       if (is_last_of_group(communicator)) throw DeadlineExceeded("the one who stays away");
-      group->barrier({.timeout_seconds = 0.2});
+      group->barrier({.timeout_seconds = short_timeout(size)});
     });
     if (!is_last_of_group(communicator)) {
       EXPECT_THAT(text, HasSubstr("missing: " + describe(0, communicator.members().back())));
@@ -264,7 +265,7 @@ void check_stopped_before_waiting(Communicator& communicator, Driver driver,
   } else {
     if (communicator.rank() != stopped) {
       const std::string text =
-          message_of(ErrorCode::kDeadlineExceeded, [&] { communicator.barrier({.timeout_seconds = 0.2}); });
+          message_of(ErrorCode::kDeadlineExceeded, [&] { communicator.barrier({.timeout_seconds = 0.25}); });
       EXPECT_THAT(text, HasSubstr("missing: " + name_of(stopped) + ". They are stopped"));
       EXPECT_THAT(text, HasSubstr("Others are missing too, but answer: " + name_of(waiting) + "."));
     }
