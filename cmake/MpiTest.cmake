@@ -13,8 +13,9 @@ execute_process(COMMAND ${MPIEXEC_EXECUTABLE} --version OUTPUT_VARIABLE mpiexec_
 
 set(COHORT_MPIEXEC_FLAGS "")
 if(mpiexec_version MATCHES "Open MPI|OpenRTE")
-  # More ranks than cores must yield while they wait, and nothing needs the network here.
-  set(COHORT_MPIEXEC_FLAGS --oversubscribe --mca mpi_yield_when_idle 1 --mca btl self,vader
+  # More ranks than cores must yield while they wait, and nothing needs the network here: without pml, MPI_Init
+  # looks for networks of other kinds for 0.2 s.
+  set(COHORT_MPIEXEC_FLAGS --oversubscribe --mca mpi_yield_when_idle 1 --mca pml ob1 --mca btl self,vader
       --mca oob_tcp_if_include lo)
 endif()
 
