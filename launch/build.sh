@@ -3,12 +3,18 @@
 # build/PRESET.log, and its relevant part is shown when a step fails. Meanwhile there is a
 # line of progress on a terminal, and a line for each tenth of the work elsewhere.
 #
-#   launch/build.sh PRESET JOBS [CMAKE_OPTION ...]
+#   launch/build.sh PRESET JOBS [CMAKE_OPTION ...] [-- TARGET ...]     without targets: everything
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 preset=$1 jobs=$2
 shift 2
+options=() targets=()
+while (($#)) && [[ $1 != -- ]]; do
+  options+=("$1")
+  shift
+done
+if (($#)); then targets=(--target "${@:2}"); fi
 log=build/$preset.log
 
 # A build by root leaves folders and files in which nobody else can write. Those of `cmake --install` do no harm.
@@ -56,5 +62,5 @@ step() {
   exit 1
 }
 
-step "configuring" cmake --preset "$preset" "$@"
-step "compiling with $jobs jobs" cmake --build --preset "$preset" --parallel "$jobs"
+step "configuring" cmake --preset "$preset" "${options[@]}"
+step "compiling with $jobs jobs" cmake --build --preset "$preset" --parallel "$jobs" "${targets[@]}"

@@ -20,7 +20,9 @@ done
 show() { printf '\n$ %s\n' "$*"; "$@"; }
 
 "$root/launch/setup.sh" build
-"$root/launch/build.sh" release "$jobs" -DCOHORT_BUILD_TESTS=OFF
+# What is run here and named at the end, with the tools; the other examples are built by `cmake --build build`.
+"$root/launch/build.sh" release "$jobs" -DCOHORT_BUILD_TESTS=OFF -- \
+  digits cohort-bench cohort-checkpoint cohort-info cohort-supervise
 
 # shellcheck source=launch/mpirun-env.sh
 source "$root/launch/mpirun-env.sh"
@@ -37,5 +39,6 @@ Try next, in $root:
   build/bin/digits --help                     the other strategies and settings
   mpirun -n 4 build/bin/cohort-bench --help   the other sizes, dtypes, operators and formats
   build/bin/cohort-info                       the devices and settings that Cohort sees
+  cmake --build build                         the other examples, and what \`cmake --install build\` installs
   tests/run.sh                                the tests
 END
