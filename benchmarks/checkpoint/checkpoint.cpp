@@ -78,9 +78,9 @@ void copy_and_sync(const std::string& from, const std::string& to) {
 }
 
 /// The values of a training, and their checkpoints.
-class Measurement {
+class CheckpointMeasurement {
  public:
-  Measurement(const CheckpointBenchOptions& options, const TickClock& clock)
+  CheckpointMeasurement(const CheckpointBenchOptions& options, const TickClock& clock)
       : options_(options),
         clock_(clock),
         folder_(options.folder),
@@ -110,13 +110,13 @@ class Measurement {
   CheckpointResult result_;
 };
 
-double Measurement::seconds(const std::function<void()>& call) const {
+double CheckpointMeasurement::seconds(const std::function<void()>& call) const {
   const std::uint64_t start = clock_.now();
   call();
   return clock_.microseconds(clock_.now() - start) * 1e-6;
 }
 
-void Measurement::remove(const std::string& path) const {
+void CheckpointMeasurement::remove(const std::string& path) const {
   std::filesystem::remove_all(path);
   // What was freed is not written while the next call is measured.
   const int descriptor = ::open(folder_.path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -125,21 +125,21 @@ void Measurement::remove(const std::string& path) const {
   ::close(descriptor);
 }
 
-double Measurement::seconds_of_copy() const {
+double CheckpointMeasurement::seconds_of_copy() const {
   const std::string copy = folder_.path() + "/copy";
   const double time = seconds([&] { copy_and_sync(original_, copy); });
   remove(copy);
   return time;
 }
 
-double Measurement::seconds_of_steps(int steps) const {
+double CheckpointMeasurement::seconds_of_steps(int steps) const {
   return seconds([&] {
     for (int step = 0; step < steps; ++step) strategy_.run([&] { busy_loop_(kStepUs); });
   });
 }
 
 /// Until the checkpoint at `path` is complete.
-double Measurement::step_loss(const std::string& path) const {
+double CheckpointMeasurement::step_loss(const std::string& path) const {
   double total = 0;
   int steps = 0;
   while (!std::filesystem::exists(path)) {
@@ -150,7 +150,7 @@ double Measurement::step_loss(const std::string& path) const {
   return steps == 0 ? 0 : 1 - steps * alone / total;
 }
 
-void Measurement::add(CheckpointRow row, const std::function<double()>& call) {
+void CheckpointMeasurement::add(CheckpointRow row, const std::function<double()>& call) {
   std::vector<double> times;
   std::vector<double> copies;
   for (int loop = 0; loop < options_.loops; ++loop) {
@@ -162,7 +162,7 @@ void Measurement::add(CheckpointRow row, const std::function<double()>& call) {
   result_.rows.push_back(row);
 }
 
-void Measurement::measure_modes(std::size_t bytes, std::int64_t values, bool in_background) {
+void CheckpointMeasurement::measure_modes(std::size_t bytes, std::int64_t values, bool in_background) {
   const auto elements = static_cast<std::int64_t>(bytes / sizeof(float)) / values;
   std::vector<Variable> variables;
   Checkpoint checkpoint;
@@ -222,7 +222,7 @@ void Measurement::measure_modes(std::size_t bytes, std::int64_t values, bool in_
   std::filesystem::remove_all(path);
 }
 
-CheckpointResult Measurement::measure() {
+CheckpointResult CheckpointMeasurement::measure() {
   measure_modes(static_cast<std::size_t>(options_.mib) << 20, 1, true);
   const std::size_t small = static_cast<std::size_t>(options_.small_values) * kSmallBytes;
   for (const std::int64_t values : {1, options_.small_values}) measure_modes(small, values, false);
@@ -232,7 +232,7 @@ CheckpointResult Measurement::measure() {
 }  // namespace
 
 CheckpointResult measure(const CheckpointBenchOptions& options, const CommandContext& context) {
-  return Measurement(options, context.clock).measure();
+  return CheckpointMeasurement(options, context.clock).measure();
 }
 
 }  // namespace cohort::bench

@@ -3,14 +3,14 @@
 namespace cohort::bench {
 namespace {
 
-constexpr std::string_view kAbout =
+constexpr std::string_view kCheckpointAbout =
     R"(checkpoint: how fast checkpoints are saved, restored and verified, next to cp and fsync() of the same
 bytes, and what saving in the background takes from a training's steps. In one process.
 
   cohort-bench checkpoint [options]
 )";
 
-OptionsDescription options() {
+OptionsDescription checkpoint_options() {
   OptionsDescription all = make_options("Options of checkpoint");
   add_option(all, "mib", "N", "size of the large variable, in MiB; default 1024");
   add_option(all, "small-values", "N", "how many small variables, each of 4 KiB; default 10000");
@@ -19,7 +19,7 @@ OptionsDescription options() {
   return all;
 }
 
-CommandOptions parse(const GivenOptions& given) {
+CommandOptions parse_checkpoint(const GivenOptions& given) {
   constexpr int kMostMib = 1 << 20;
   constexpr int kMostSmallValues = 1 << 20;
   CheckpointBenchOptions checkpoint;
@@ -36,9 +36,9 @@ Command checkpoint_command() {
   return {.name = "checkpoint",
           .group = "Checkpoints",
           .text = "saving, restoring and verifying, next to cp",
-          .about = kAbout,
-          .options = options,
-          .parse = parse};
+          .about = kCheckpointAbout,
+          .options = checkpoint_options,
+          .parse = parse_checkpoint};
 }
 
 }  // namespace cohort::bench

@@ -14,17 +14,17 @@
 namespace cohort::bench {
 namespace {
 
-constexpr double kLoopUs = 200'000;
+constexpr double kJobUs = 200'000;
 constexpr int kRoundTrips = 500;
 
 /// What the original, TensorFlow 2.21.0, took with every task a process of its own: medians, on 2 cores that
 /// had other work, too.
-struct Original {
+struct OriginalRate {
   double closures_per_s;
   double round_trip_us;
 };
-constexpr Original kOneWorker{899, 4478};
-constexpr Original kTwoWorkers{747, 4479};
+constexpr OriginalRate kOneWorker{899, 4478};
+constexpr OriginalRate kTwoWorkers{747, 4479};
 
 void do_nothing() {}
 void change_one(const Variable& variable) { variable.assign_add(1); }
@@ -43,9 +43,9 @@ double cpu_us() {
   return us(usage.ru_utime) + us(usage.ru_stime);
 }
 
-class Measurement {
+class CoordinatorMeasurement {
  public:
-  Measurement(const CoordinatorOptions& options, const TickClock& clock)
+  CoordinatorMeasurement(const CoordinatorOptions& options, const TickClock& clock)
       : options_(options), clock_(clock), result_{.loops = options.loops, .rows = {}} {}
 
   [[nodiscard]] CoordinatorResult measure();
@@ -73,15 +73,15 @@ class Measurement {
 };
 
 template <class Call>
-Measurement::Rate Measurement::rate_of(Call call) const {
+CoordinatorMeasurement::Rate CoordinatorMeasurement::rate_of(Call call) const {
   const auto timed = [&](int n) {
     const std::uint64_t start = clock_.now();
     call(n);
     return clock_.microseconds(clock_.now() - start);
   };
   int n = 100;
-  for (double us = timed(n); us < kLoopUs; us = timed(n))
-    n = std::max(2 * n, static_cast<int>(std::min(100.0, 0.9 * kLoopUs / us) * n));
+  for (double us = timed(n); us < kJobUs; us = timed(n))
+    n = std::max(2 * n, static_cast<int>(std::min(100.0, 0.9 * kJobUs / us) * n));
   std::vector<double> per_s;
   const double cpu_before = cpu_us();
   for (int loop = 0; loop < options_.loops; ++loop) per_s.push_back(1e6 * n / timed(n));
@@ -89,7 +89,7 @@ Measurement::Rate Measurement::rate_of(Call call) const {
 }
 
 template <class Schedule>
-void Measurement::add(std::string name, ServerJob& job, Schedule schedule) {
+void CoordinatorMeasurement::add(std::string name, ServerJob& job, Schedule schedule) {
   const auto [workers, servers] = job.size();
   CoordinatorRow row{.name = std::move(name), .workers = workers, .servers = servers};
   const Rate rate = rate_of([&](int n) {
@@ -108,12 +108,12 @@ void Measurement::add(std::string name, ServerJob& job, Schedule schedule) {
   result_.rows.push_back(std::move(row));
 }
 
-void Measurement::measure_job(ServerJob& job) {
+void CoordinatorMeasurement::measure_job(ServerJob& job) {
   const ClusterCoordinator& coordinator = job.coordinator();
   const auto [workers, servers] = job.size();
   add("empty", job, [&] { return coordinator.schedule<do_nothing>(); });
   if (servers == 1 && workers <= 2) {
-    const Original& original = workers == 1 ? kOneWorker : kTwoWorkers;
+    const OriginalRate& original = workers == 1 ? kOneWorker : kTwoWorkers;
     result_.rows.back().original_per_s = original.closures_per_s;
     result_.rows.back().original_trip_us = original.round_trip_us;
   }
@@ -145,7 +145,7 @@ void Measurement::measure_job(ServerJob& job) {
 
 /// What a server adds to a write so that it is made once: it remembers which execution has made it, until its
 /// worker has heard so.
-void Measurement::measure_commits(bool recorded) {
+void CoordinatorMeasurement::measure_commits(bool recorded) {
   server::Store store;
   const server::VariableIndex variable = store.create("counter", {}, DType::kInt64);
   std::uint64_t number = 0;
@@ -167,7 +167,7 @@ void Measurement::measure_commits(bool recorded) {
                           .chief_cpu_us = rate.cpu_us});
 }
 
-CoordinatorResult Measurement::measure() {
+CoordinatorResult CoordinatorMeasurement::measure() {
   if (has_tasks()) {
     ServerJob job(size_of_tasks());
     measure_job(job);
@@ -185,7 +185,7 @@ CoordinatorResult Measurement::measure() {
 }  // namespace
 
 CoordinatorResult measure(const CoordinatorOptions& options, const CommandContext& context) {
-  return Measurement(options, context.clock).measure();
+  return CoordinatorMeasurement(options, context.clock).measure();
 }
 
 }  // namespace cohort::bench

@@ -3,7 +3,7 @@
 namespace cohort::bench {
 namespace {
 
-constexpr std::string_view kAbout =
+constexpr std::string_view kCoordinatorAbout =
     R"(coordinator: how many functions a second workers run for a coordinator, and how long one takes there and
 back: empty ones, and ones that change variables of parameter servers. Starts its tasks itself, or takes
 those of cohort-run.
@@ -12,13 +12,15 @@ those of cohort-run.
   cohort-run --roles chief=1,worker=W,ps=P cohort-bench coordinator [options]
 )";
 
-OptionsDescription options() {
+OptionsDescription coordinator_options() {
   OptionsDescription all = make_options("Options of coordinator");
   add_loops(all, "loops per figure, of which the median counts; default 5");
   return all;
 }
 
-CommandOptions parse(const GivenOptions& given) { return CoordinatorOptions{.loops = given.loops()}; }
+CommandOptions parse_coordinator(const GivenOptions& given) {
+  return CoordinatorOptions{.loops = given.loops()};
+}
 
 }  // namespace
 
@@ -26,9 +28,9 @@ Command coordinator_command() {
   return {.name = "coordinator",
           .group = "Parameter servers",
           .text = "functions that workers run, next to the original",
-          .about = kAbout,
-          .options = options,
-          .parse = parse};
+          .about = kCoordinatorAbout,
+          .options = coordinator_options,
+          .parse = parse_coordinator};
 }
 
 }  // namespace cohort::bench

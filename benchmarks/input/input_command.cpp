@@ -4,14 +4,14 @@
 namespace cohort::bench {
 namespace {
 
-constexpr std::string_view kAbout =
+constexpr std::string_view kInputAbout =
     R"(input: how many elements and batches numbers in memory and files of several formats deliver to one and
 two replicas, and how long a program that computes waits for them. In one process.
 
   cohort-bench input [options]
 )";
 
-OptionsDescription options() {
+OptionsDescription input_options() {
   OptionsDescription all = make_options("Options of input");
   add_option(all, "batch", "N", "elements of a global batch; default 64");
   add_option(all, "record-bytes", "N", "bytes of an element of the files, a multiple of 8; default 4096");
@@ -27,7 +27,7 @@ OptionsDescription options() {
   return all;
 }
 
-CommandOptions parse(const GivenOptions& given) {
+CommandOptions parse_input(const GivenOptions& given) {
   constexpr int kMostBatch = 1 << 20;
   constexpr int kMostRecordBytes = 1 << 24;
   constexpr int kMostFileMib = 1 << 20;
@@ -57,9 +57,9 @@ Command input_command() {
   return {.name = "input",
           .group = "The input pipeline",
           .text = "numbers in memory and files, next to read()",
-          .about = kAbout,
-          .options = options,
-          .parse = parse};
+          .about = kInputAbout,
+          .options = input_options,
+          .parse = parse_input};
 }
 
 }  // namespace cohort::bench

@@ -41,26 +41,26 @@ const Latencies& latencies_of(LatencyTable table) {
   return table == LatencyTable::kEpyc ? kEpyc : kXeon;
 }
 
-struct Case {
+struct LineCase {
   CollectiveKind kind;
   std::string_view name;
   std::size_t bytes;
 };
 
 constexpr std::array kCases{
-    Case{CollectiveKind::kBarrier, "barrier", 0},
-    Case{CollectiveKind::kAllReduce, "all_reduce", 4},
-    Case{CollectiveKind::kAllReduce, "all_reduce", 56},
-    Case{CollectiveKind::kAllReduce, "all_reduce", 1024},
-    Case{CollectiveKind::kAllReduce, "all_reduce", 8192},
-    Case{CollectiveKind::kAllReduce, "all_reduce", std::size_t{64} << 10},
-    Case{CollectiveKind::kAllReduce, "all_reduce", std::size_t{1} << 20},
-    Case{CollectiveKind::kReduceScatter, "reduce_scatter", std::size_t{64} << 10},
-    Case{CollectiveKind::kBroadcast, "broadcast", 56},
-    Case{CollectiveKind::kBroadcast, "broadcast", 8192},
-    Case{CollectiveKind::kAllGather, "all_gather", 56},
-    Case{CollectiveKind::kAllGather, "all_gather", 1024},
-    Case{CollectiveKind::kAllToAll, "all_to_all", std::size_t{64} << 10},
+    LineCase{CollectiveKind::kBarrier, "barrier", 0},
+    LineCase{CollectiveKind::kAllReduce, "all_reduce", 4},
+    LineCase{CollectiveKind::kAllReduce, "all_reduce", 56},
+    LineCase{CollectiveKind::kAllReduce, "all_reduce", 1024},
+    LineCase{CollectiveKind::kAllReduce, "all_reduce", 8192},
+    LineCase{CollectiveKind::kAllReduce, "all_reduce", std::size_t{64} << 10},
+    LineCase{CollectiveKind::kAllReduce, "all_reduce", std::size_t{1} << 20},
+    LineCase{CollectiveKind::kReduceScatter, "reduce_scatter", std::size_t{64} << 10},
+    LineCase{CollectiveKind::kBroadcast, "broadcast", 56},
+    LineCase{CollectiveKind::kBroadcast, "broadcast", 8192},
+    LineCase{CollectiveKind::kAllGather, "all_gather", 56},
+    LineCase{CollectiveKind::kAllGather, "all_gather", 1024},
+    LineCase{CollectiveKind::kAllToAll, "all_to_all", std::size_t{64} << 10},
 };
 
 /// The cores of members that are spread evenly over the machine.
@@ -74,7 +74,7 @@ std::vector<LevelGroups> spread(const Machine& machine, int members) {
 }
 
 /// One member's calls; `restart` lets all begin the call that counts together.
-void call(Communicator& communicator, const Case& what, const std::function<void()>& restart) {
+void call(Communicator& communicator, const LineCase& what, const std::function<void()>& restart) {
   const auto elements = static_cast<std::int64_t>(what.bytes / sizeof(float));
   const auto members = static_cast<std::int64_t>(communicator.size());
   const bool gathers = what.kind == CollectiveKind::kAllGather;
@@ -99,8 +99,8 @@ void call(Communicator& communicator, const Case& what, const std::function<void
   }
 }
 
-node::LineCounts count(const Case& what, const std::vector<LevelGroups>& groups, const node::LineCosts& costs,
-                       int most_members_without_tree) {
+node::LineCounts count(const LineCase& what, const std::vector<LevelGroups>& groups,
+                       const node::LineCosts& costs, int most_members_without_tree) {
   const auto counter = std::make_shared<node::LineCounter>(groups, costs);
   NodeGroupOptions options;
   options.members = static_cast<int>(groups.size());
@@ -124,7 +124,7 @@ LinesResult measure(const LinesOptions& options, const CommandContext&) {
   const Latencies& latencies = latencies_of(options.latencies);
   const std::vector<LevelGroups> groups = spread(machine, members);
   LinesResult result{without_home(options.topology, home_folder()), members, latencies.processor, {}};
-  for (const Case& what : kCases) {
+  for (const LineCase& what : kCases) {
     for (const bool by_levels : {false, true}) {
       const node::LineCounts counts = count(what, groups, latencies.costs(), by_levels ? 1 : members);
       const double contribution = std::max<double>(1, static_cast<double>(what.bytes));

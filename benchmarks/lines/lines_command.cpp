@@ -3,7 +3,7 @@
 namespace cohort::bench {
 namespace {
 
-constexpr std::string_view kAbout =
+constexpr std::string_view kLinesAbout =
     R"(lines: counts the cache lines that calls of many members wait for, and the bytes that they read of others, on a
 machine that is only described; and predicts times from published latencies. In one process.
 
@@ -12,7 +12,7 @@ machine that is only described; and predicts times from published latencies. In 
 
 constexpr int kMostMembers = 512;
 
-OptionsDescription options() {
+OptionsDescription lines_options() {
   OptionsDescription all = make_options("Options of lines");
   add_option(all, "topology", "MACHINE",
              "a file that 'lstopo FILE.xml' wrote, or a description; default 'pack:2 l3:8 core:8 pu:1'");
@@ -27,7 +27,7 @@ LatencyTable parse_latencies(const std::string& text) {
   throw UsageError("--latencies: '{}' is neither epyc nor xeon", text);
 }
 
-CommandOptions parse(const GivenOptions& given) {
+CommandOptions parse_lines(const GivenOptions& given) {
   LinesOptions lines;
   lines.topology = given.text("topology", lines.topology.c_str());
   if (given.has("members")) lines.members = given.count("members", 1, kMostMembers);
@@ -41,9 +41,9 @@ Command lines_command() {
   return {.name = "lines",
           .group = "Machines with many cores",
           .text = "cache lines that collectives wait for, counted",
-          .about = kAbout,
-          .options = options,
-          .parse = parse};
+          .about = kLinesAbout,
+          .options = lines_options,
+          .parse = parse_lines};
 }
 
 }  // namespace cohort::bench

@@ -48,9 +48,9 @@ const std::string& host_to_measure(const std::vector<std::string>& hosts, const 
   return other == hosts.end() ? own : *other;
 }
 
-class Measurement {
+class ParametersMeasurement {
  public:
-  Measurement(const ParametersOptions& options, const TickClock& clock)
+  ParametersMeasurement(const ParametersOptions& options, const TickClock& clock)
       : options_(options), clock_(clock), result_{options.table_mib, options.loops, {}} {}
 
   [[nodiscard]] ParametersResult measure();
@@ -76,7 +76,8 @@ class Measurement {
 };
 
 template <class Call, class Limit>
-void Measurement::add(ParametersRow row, std::size_t bytes, std::size_t parts, Call call, Limit limit) {
+void ParametersMeasurement::add(ParametersRow row, std::size_t bytes, std::size_t parts, Call call,
+                                Limit limit) {
   const std::size_t n = std::clamp<std::size_t>(kLoopBytes / bytes, 1, kMostCalls);
   const auto timed = [&](auto& what) {
     const std::uint64_t start = clock_.now();
@@ -100,7 +101,7 @@ void Measurement::add(ParametersRow row, std::size_t bytes, std::size_t parts, C
   result_.rows.push_back(std::move(row));
 }
 
-std::vector<Variable> Measurement::make_variables(const VariableOptions& options) const {
+std::vector<Variable> ParametersMeasurement::make_variables(const VariableOptions& options) const {
   std::vector<Variable> variables;
   for (const bool counts : counts_) {
     // They go to the servers in turn.
@@ -110,7 +111,7 @@ std::vector<Variable> Measurement::make_variables(const VariableOptions& options
   return variables;
 }
 
-void Measurement::measure_variables(std::size_t bytes) {
+void ParametersMeasurement::measure_variables(std::size_t bytes) {
   const auto parts = static_cast<std::size_t>(servers_);
   const Tensor value = numbered(bytes, bytes);
   const std::vector<Variable> variables = make_variables({.shape = value.shape()});
@@ -148,7 +149,7 @@ void Measurement::measure_variables(std::size_t bytes) {
   for (const Variable& variable : variables) require_equal(variable.read(), value);
 }
 
-void Measurement::measure_rows() {
+void ParametersMeasurement::measure_rows() {
   const std::int64_t rows = (std::int64_t{options_.table_mib} << 20) / static_cast<std::int64_t>(kRowBytes);
   const Tensor table = numbered(static_cast<std::size_t>(rows) * kRowBytes, 1).reshape({rows, kRowElements});
   const std::vector<Variable> variables = make_variables({.initial_value = table});
@@ -189,7 +190,7 @@ void Measurement::measure_rows() {
   for (const Variable& variable : variables) require_equal(embedding_lookup(variable, wanted), gathered);
 }
 
-void Measurement::measure_job(ServerJob& job) {
+void ParametersMeasurement::measure_job(ServerJob& job) {
   const auto scope = job.strategy().scope();
   const std::vector<std::string> hosts = job.hosts_of_servers();
   const std::string& host = host_to_measure(hosts, job.host());
@@ -202,7 +203,7 @@ void Measurement::measure_job(ServerJob& job) {
   wire_.reset();
 }
 
-ParametersResult Measurement::measure() {
+ParametersResult ParametersMeasurement::measure() {
   if (has_tasks()) {
     ServerJob job(size_of_tasks());
     measure_job(job);
@@ -218,7 +219,7 @@ ParametersResult Measurement::measure() {
 }  // namespace
 
 ParametersResult measure(const ParametersOptions& options, const CommandContext& context) {
-  return Measurement(options, context.clock).measure();
+  return ParametersMeasurement(options, context.clock).measure();
 }
 
 }  // namespace cohort::bench

@@ -4,7 +4,7 @@
 namespace cohort::bench {
 namespace {
 
-constexpr std::string_view kAbout =
+constexpr std::string_view kParametersAbout =
     R"(parameters: how fast variables of parameter servers are read and assigned, and rows of them looked up,
 next to copies within one process. Starts its tasks itself, or takes those of cohort-run.
 
@@ -12,7 +12,7 @@ next to copies within one process. Starts its tasks itself, or takes those of co
   cohort-run --roles chief=1,worker=1,ps=P cohort-bench parameters [options]
 )";
 
-OptionsDescription options() {
+OptionsDescription parameters_options() {
   OptionsDescription all = make_options("Options of parameters");
   add_option(all, "sizes", "MIN:MAX", "bytes of a variable, in steps of 4; or one size; default 4:256M");
   add_option(all, "table-mib", "N", "size of each table whose rows are looked up, in MiB; default 256");
@@ -20,7 +20,7 @@ OptionsDescription options() {
   return all;
 }
 
-CommandOptions parse(const GivenOptions& given) {
+CommandOptions parse_parameters(const GivenOptions& given) {
   constexpr int kMostTableMib = 1 << 16;
   ParametersOptions parameters;
   parameters.sizes = parse_size_range(given.text("sizes", "4:256M"));
@@ -37,9 +37,9 @@ Command parameters_command() {
   return {.name = "parameters",
           .group = "Parameter servers",
           .text = "reads and writes of variables, next to memcpy",
-          .about = kAbout,
-          .options = options,
-          .parse = parse};
+          .about = kParametersAbout,
+          .options = parameters_options,
+          .parse = parse_parameters};
 }
 
 }  // namespace cohort::bench

@@ -23,23 +23,23 @@ using simulation::SimulatedRun;
 /// with all contributions, and its summaries.
 constexpr std::size_t kCopiedBytes = network::kPiggybackBytes + 64;
 
-struct Case {
+struct SimulatedCase {
   CollectiveKind kind;
   std::size_t bytes;
 };
 
-constexpr std::array kCases{Case{CollectiveKind::kBarrier, 0},
-                            Case{CollectiveKind::kAllReduce, 4},
-                            Case{CollectiveKind::kAllReduce, std::size_t{4} << 10},
-                            Case{CollectiveKind::kAllReduce, std::size_t{64} << 10},
-                            Case{CollectiveKind::kAllReduce, std::size_t{1} << 20},
-                            Case{CollectiveKind::kReduce, std::size_t{64} << 10},
-                            Case{CollectiveKind::kBroadcast, std::size_t{64} << 10},
-                            Case{CollectiveKind::kAllGather, 64},
-                            Case{CollectiveKind::kReduceScatter, 64},
-                            Case{CollectiveKind::kGather, 64},
-                            Case{CollectiveKind::kScatter, 64},
-                            Case{CollectiveKind::kAllToAll, 64}};
+constexpr std::array kCases{SimulatedCase{CollectiveKind::kBarrier, 0},
+                            SimulatedCase{CollectiveKind::kAllReduce, 4},
+                            SimulatedCase{CollectiveKind::kAllReduce, std::size_t{4} << 10},
+                            SimulatedCase{CollectiveKind::kAllReduce, std::size_t{64} << 10},
+                            SimulatedCase{CollectiveKind::kAllReduce, std::size_t{1} << 20},
+                            SimulatedCase{CollectiveKind::kReduce, std::size_t{64} << 10},
+                            SimulatedCase{CollectiveKind::kBroadcast, std::size_t{64} << 10},
+                            SimulatedCase{CollectiveKind::kAllGather, 64},
+                            SimulatedCase{CollectiveKind::kReduceScatter, 64},
+                            SimulatedCase{CollectiveKind::kGather, 64},
+                            SimulatedCase{CollectiveKind::kScatter, 64},
+                            SimulatedCase{CollectiveKind::kAllToAll, 64}};
 
 /// Whether a call of the kind has a block for each member.
 bool moves_blocks(CollectiveKind kind) {
@@ -54,26 +54,27 @@ bool moves_blocks(CollectiveKind kind) {
 }
 
 /// What is simulated among so many members.
-std::vector<Case> cases_of(const SimulateOptions& options, int members) {
-  std::vector<Case> cases(kCases.begin(), kCases.end());
+std::vector<SimulatedCase> cases_of(const SimulateOptions& options, int members) {
+  std::vector<SimulatedCase> cases(kCases.begin(), kCases.end());
   if (options.bytes) {
     cases.clear();
     for (const CollectiveKind kind : kSimulatedKinds)
       cases.push_back(
           {kind, moves_blocks(kind) ? *options.bytes / static_cast<std::size_t>(members) : *options.bytes});
   }
-  if (options.kind) std::erase_if(cases, [&](const Case& what) { return what.kind != *options.kind; });
+  if (options.kind)
+    std::erase_if(cases, [&](const SimulatedCase& what) { return what.kind != *options.kind; });
   return cases;
 }
 
 /// The buffers of a call, which all members share: only times are of interest.
-struct Buffers {
-  Buffers(const Case& what, int members)
+struct SimulatedBuffers {
+  SimulatedBuffers(const SimulatedCase& what, int members)
       : block(zeros(what, 1)),
         all(zeros(what, moves_blocks(what.kind) ? members : 0)),
         all_received(zeros(what, moves_blocks(what.kind) ? members : 0)) {}
 
-  static Tensor zeros(const Case& what, std::int64_t blocks) {
+  static Tensor zeros(const SimulatedCase& what, std::int64_t blocks) {
     return Tensor::zeros({static_cast<std::int64_t>(what.bytes / sizeof(float)) * blocks}, DType::kFloat32);
   }
 
@@ -82,7 +83,7 @@ struct Buffers {
   Tensor all_received;
 };
 
-Work start(Communicator& member, CollectiveKind kind, const Buffers& buffers) {
+Work start(Communicator& member, CollectiveKind kind, const SimulatedBuffers& buffers) {
   constexpr int kRoot = 0;
   switch (kind) {
     case CollectiveKind::kAllReduce: return member.all_reduce_async(buffers.block, ReduceOp::kSum);
@@ -107,7 +108,7 @@ int lanes_of(const Communicator& member) {
   return 0;
 }
 
-double formula_seconds(const Case& what, const SimulateOptions& options, int nodes, int lanes) {
+double formula_seconds(const SimulatedCase& what, const SimulateOptions& options, int nodes, int lanes) {
   const simulation::NetworkModel& network = options.network;
   const CostConstants constants{.latency_seconds = network.latency_seconds,
                                 .seconds_per_byte = network.seconds_per_byte,
@@ -130,11 +131,11 @@ void simulate(const SimulateOptions& options, int nodes, std::vector<SimulateRow
   SimulatedCluster cluster(
       {.nodes = nodes, .members = options.lanes, .network = options.network, .copied_bytes = kCopiedBytes});
   // The first long call of a cluster also measures the network.
-  const Case long_call{CollectiveKind::kAllReduce, std::size_t{1} << 20};
-  const Buffers long_buffers(long_call, cluster.size());
+  const SimulatedCase long_call{CollectiveKind::kAllReduce, std::size_t{1} << 20};
+  const SimulatedBuffers long_buffers(long_call, cluster.size());
   cluster.run(1, [&](Communicator& member, int) { return start(member, long_call.kind, long_buffers); });
-  for (const Case& what : cases_of(options, cluster.size())) {
-    const Buffers buffers(what, cluster.size());
+  for (const SimulatedCase& what : cases_of(options, cluster.size())) {
+    const SimulatedBuffers buffers(what, cluster.size());
     const auto call = [&](Communicator& member, int) { return start(member, what.kind, buffers); };
     const SimulatedRun run = cluster.run(1, call);
     for (const std::optional<Error>& error : run.errors) {

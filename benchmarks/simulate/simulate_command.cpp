@@ -10,7 +10,7 @@
 namespace cohort::bench {
 namespace {
 
-constexpr std::string_view kAbout =
+constexpr std::string_view kSimulateAbout =
     R"(simulate: predicts the times of collectives between many nodes, by the library's own code on a virtual clock and
 over a network by a model; what members do on their node takes no time. Or carries out jobs in which members are killed
 and links are cut. In one process.
@@ -18,7 +18,7 @@ and links are cut. In one process.
   cohort-bench simulate [options]
 )";
 
-OptionsDescription options() {
+OptionsDescription simulate_options() {
   OptionsDescription all = make_options("Options of simulate");
   add_option(all, "nodes", "N", "up to N nodes, from 2 on in powers of two; default 256");
   add_option(all, "lanes", "N", "members of each node, with 0.7 MiB of memory for each; default 4");
@@ -52,7 +52,7 @@ CollectiveKind parse_kind(const std::string& name) {
   throw UsageError("--collective {}: choose one of {}", name, fmt::join(names, ", "));
 }
 
-CommandOptions parse(const GivenOptions& given) {
+CommandOptions parse_simulate(const GivenOptions& given) {
   SimulateOptions simulate;
   constexpr int kMany = 1 << 20;
   if (given.has("nodes")) simulate.nodes = given.count("nodes", 2, 4096);
@@ -81,9 +81,9 @@ Command simulate_command() {
   return {.name = "simulate",
           .group = "Machines with many cores",
           .text = "collectives between up to 4096 nodes, simulated",
-          .about = kAbout,
-          .options = options,
-          .parse = parse};
+          .about = kSimulateAbout,
+          .options = simulate_options,
+          .parse = parse_simulate};
 }
 
 }  // namespace cohort::bench

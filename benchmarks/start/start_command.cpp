@@ -3,7 +3,7 @@
 namespace cohort::bench {
 namespace {
 
-constexpr std::string_view kAbout =
+constexpr std::string_view kStartAbout =
     R"(start: how long the ranks take to begin: MPI_Init, the rest of the Session's constructor, communicators and the
 first call. The rank that takes longest counts.
 
@@ -12,14 +12,14 @@ first call. The rank that takes longest counts.
 
 constexpr int kMostCommunicators = 1000;
 
-OptionsDescription options() {
+OptionsDescription start_options() {
   OptionsDescription all = make_options("Options of start");
   add_option(all, "communicators", "N",
              "communicators after the first, of which the median counts; default 5");
   return all;
 }
 
-CommandOptions parse(const GivenOptions& given) {
+CommandOptions parse_start(const GivenOptions& given) {
   return StartOptions{.communicators = given.count("communicators", 5, kMostCommunicators)};
 }
 
@@ -29,10 +29,10 @@ Command start_command() {
   return {.name = "start",
           .group = "Start",
           .text = "Session and communicators, until the first call",
-          .about = kAbout,
+          .about = kStartAbout,
           .ranks = CommandRanks::kAny,
-          .options = options,
-          .parse = parse};
+          .options = start_options,
+          .parse = parse_start};
 }
 
 }  // namespace cohort::bench

@@ -87,13 +87,13 @@ bool have_same_bits(const Trained& a, const Trained& b) {
 }
 
 /// What a row measures.
-struct Case {
+struct OptimizerCase {
   std::string name;
   std::function<std::unique_ptr<Optimizer>()> make;
   DType dtype = DType::kFloat32;
 };
 
-ShardedOptimizerRow measure_both(const Case& what, const ShardedOptimizerOptions& options,
+ShardedOptimizerRow measure_both(const OptimizerCase& what, const ShardedOptimizerOptions& options,
                                  const CommandContext& context, const Strategy& strategy) {
   const TickClock& clock = context.clock;
   const MpiTeam team;
@@ -135,7 +135,7 @@ std::function<std::unique_ptr<Optimizer>()> with(const UpdateOptions& options) {
 }
 
 /// What update options add to a step of Adam is what their rows differ by from its own.
-std::vector<Case> cases() {
+std::vector<OptimizerCase> cases() {
   return {{"momentum", with<Momentum>({})},
           {"adam", with<Adam>({})},
           {"adam+decay", with<Adam>({.weight_decay = 0.01})},
@@ -156,7 +156,8 @@ ShardedOptimizerResult measure(const ShardedOptimizerOptions& options, const Com
                                 .ranks = context.session.size(),
                                 .loops = options.loops,
                                 .rows = {}};
-  for (const Case& what : cases()) result.rows.push_back(measure_both(what, options, context, strategy));
+  for (const OptimizerCase& what : cases())
+    result.rows.push_back(measure_both(what, options, context, strategy));
   return result;
 }
 

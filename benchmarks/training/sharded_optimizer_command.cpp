@@ -3,7 +3,7 @@
 namespace cohort::bench {
 namespace {
 
-constexpr std::string_view kAbout =
+constexpr std::string_view kShardedOptimizerAbout =
     R"(sharded-optimizer: a step of an optimizer whose slots are spread over the ranks (ShardedOptimizer), in turns
 with one whose slots every rank has; and both with update options: weight decay, clipping by value, by the norm of
 each variable and by the global norm, averages, and float32 masters of bfloat16 variables.
@@ -11,7 +11,7 @@ each variable and by the global norm, averages, and float32 masters of bfloat16 
   mpirun -n N cohort-bench sharded-optimizer [options]
 )";
 
-OptionsDescription options() {
+OptionsDescription sharded_optimizer_options() {
   OptionsDescription all = make_options("Options of sharded-optimizer");
   add_option(
       all, "model", "FILE",
@@ -20,7 +20,7 @@ OptionsDescription options() {
   return all;
 }
 
-CommandOptions parse(const GivenOptions& given) {
+CommandOptions parse_sharded_optimizer(const GivenOptions& given) {
   return ShardedOptimizerOptions{.model = given.text("model", "benchmarks/models/resnet50.csv"),
                                  .loops = given.loops(11)};
 }
@@ -31,10 +31,10 @@ Command sharded_optimizer_command() {
   return {.name = "sharded-optimizer",
           .group = "Training",
           .text = "slots spread over the ranks, next to slots on each",
-          .about = kAbout,
+          .about = kShardedOptimizerAbout,
           .ranks = CommandRanks::kAny,
-          .options = options,
-          .parse = parse};
+          .options = sharded_optimizer_options,
+          .parse = parse_sharded_optimizer};
 }
 
 }  // namespace cohort::bench

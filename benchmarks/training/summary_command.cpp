@@ -3,14 +3,14 @@
 namespace cohort::bench {
 namespace {
 
-constexpr std::string_view kAbout =
+constexpr std::string_view kSummaryAbout =
     R"(summary: what logs cost a training: a scalar and a histogram of a SummaryWriter, at the caller, also while the
 disk is slow, and until they are in the file. In one process.
 
   cohort-bench summary [options]
 )";
 
-OptionsDescription options() {
+OptionsDescription summary_options() {
   OptionsDescription all = make_options("Options of summary");
   add_option(all, "folder", "FOLDER",
              "where files are written, and removed; default: that of temporary files");
@@ -18,7 +18,7 @@ OptionsDescription options() {
   return all;
 }
 
-CommandOptions parse(const GivenOptions& given) {
+CommandOptions parse_summary(const GivenOptions& given) {
   return SummaryBenchOptions{.loops = given.loops(15), .folder = given.text("folder")};
 }
 
@@ -28,9 +28,9 @@ Command summary_command() {
   return {.name = "summary",
           .group = "Training",
           .text = "logs: scalars and histograms",
-          .about = kAbout,
-          .options = options,
-          .parse = parse};
+          .about = kSummaryAbout,
+          .options = summary_options,
+          .parse = parse_summary};
 }
 
 }  // namespace cohort::bench
