@@ -26,18 +26,16 @@ function(cohort_mpi_command out ranks)
 endfunction()
 
 # cohort_mpi_properties(test N TIMEOUT): the properties of every test under the launcher. The leak
-# suppressions match only when every stack is unwound in full. The watchdog of mpi_main names the test that
-# hangs, so it comes before CTest's own time-out. Several ranks wait for each other most of the time, so however many
-# they are they count as two processes, of which tests/run.sh starts two for each core.
+# suppressions match only when every stack is unwound in full. Several ranks wait for each other most of the time, so
+# however many they are they count as two processes, of which tests/run.sh starts two for each core.
 function(cohort_mpi_properties test ranks timeout)
-  math(EXPR watchdog_limit "${timeout} - 10")
   set(processes 2)
   if(ranks EQUAL 1)
     set(processes 1)
   endif()
   set_tests_properties(${test} PROPERTIES
     PROCESSORS ${processes} TIMEOUT ${timeout} LABELS mpi FIXTURES_REQUIRED launcher
-    ENVIRONMENT "TEST_TIME_LIMIT_SECONDS=${watchdog_limit};OMPI_ALLOW_RUN_AS_ROOT=1;OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1;ASAN_OPTIONS=fast_unwind_on_malloc=0;LSAN_OPTIONS=suppressions=${cohort_SOURCE_DIR}/tests/lsan.supp:print_suppressions=0")
+    ENVIRONMENT "OMPI_ALLOW_RUN_AS_ROOT=1;OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1;ASAN_OPTIONS=fast_unwind_on_malloc=0;LSAN_OPTIONS=suppressions=${cohort_SOURCE_DIR}/tests/lsan.supp:print_suppressions=0")
 endfunction()
 
 function(add_mpi_test name)
@@ -67,7 +65,7 @@ function(add_mpi_runs name)
       list(APPEND environment COHORT_WORKERS_PER_NODE=${CMAKE_MATCH_2})
     endif()
     cohort_mpi_command(command ${ranks} $<TARGET_FILE:${program}>)
-    add_test(NAME ${name}.${suffix} COMMAND ${command})
+    cohort_add_test(NAME ${name}.${suffix} COMMAND ${command})
     cohort_mpi_properties(${name}.${suffix} ${ranks} ${ARG_TIMEOUT})
     set_property(TEST ${name}.${suffix} APPEND PROPERTY ENVIRONMENT ${environment})
   endforeach()
