@@ -131,9 +131,12 @@ rm "$scratch/lost"
 
 echo "a cohort-run that is killed leaves nothing"
 rm -f "$scratch/started"
-LAUNCHER_DOES='echo $$; exec sleep 60' "${pretend[@]}" "$cohort_run" -n 2 --restarts 2 digits >"$scratch/out" 2>&1 </dev/null &
+LAUNCHER_DOES='echo $$; exec sleep 60' "${pretend[@]}" "$cohort_run" -n 2 --restarts 2 digits >"$scratch/out" 2>"$scratch/err" </dev/null &
 job=$!
-until [[ -s $scratch/out ]]; do sleep 0.05; done
+until [[ -s $scratch/out ]]; do
+  kill -0 "$job" 2>/dev/null || fail "it does not run: $(<"$scratch/err")"
+  sleep 0.05
+done
 kill -KILL "$job"
 wait "$job" 2>/dev/null || true
 folder=$(cut -d ' ' -f 1 "$scratch/started")

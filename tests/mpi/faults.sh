@@ -53,7 +53,10 @@ status=0
 timeout --signal=KILL 40 "${launcher[@]}" "${command[@]}" >"$output" 2>&1 </dev/null &
 job=$!
 if [[ $how == interrupt ]]; then
-  until says "all are running"; do sleep 0.05; done
+  until says "all are running"; do
+    kill -0 "$job" 2>/dev/null || fail "the job has ended before all are running"
+    sleep 0.05
+  done
   kill -INT "$(pgrep -P "$job")"
 fi
 wait "$job" || status=$?
