@@ -9,3 +9,7 @@ export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 # binding included; with too few, Open MPI yields a waiting worker's core by itself.
 export OMPI_MCA_rmaps_base_oversubscribe=1
 export PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe
+
+# Without this, hwloc looks for displays at each start, and so for the address of localhost, ten times: a minute and
+# more where /etc/hosts has none and the name server does not answer.
+export HWLOC_COMPONENTS=${HWLOC_COMPONENTS:--gl}

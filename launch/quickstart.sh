@@ -20,6 +20,7 @@ done
 show() { printf '\n$ %s\n' "$*"; "$@"; }
 
 "$root/launch/setup.sh" build
+"$root/launch/check-names.sh"
 # What is run here and named at the end, with the tools; the other examples are built by `cmake --build build`.
 "$root/launch/build.sh" release "$jobs" -DCOHORT_BUILD_TESTS=OFF -- \
   digits cohort-bench cohort-checkpoint cohort-info cohort-supervise

@@ -36,6 +36,7 @@ while (($#)); do
 done
 
 launch/setup.sh test
+launch/check-names.sh
 if [[ ${COHORT_REQUIRE_CLUSTER:-0} == 1 ]]; then
   tests/cluster/hosts.sh check --rate 1gbit --slurm || refuse "the tests over virtual hosts are required, and cannot run"
 fi

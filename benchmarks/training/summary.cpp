@@ -82,9 +82,9 @@ class SummaryBench {
     for (int loop = 0; loop <= options_.loops; ++loop) {
       const std::uint64_t start = clock_.now();
       record(values);
-      const double taken = clock_.microseconds(clock_.now() - start);
+      const double duration = clock_.microseconds(clock_.now() - start);
       then();
-      if (loop > 0) us.push_back(taken / values);  // the first one touches the memory
+      if (loop > 0) us.push_back(duration / values);  // the first one touches the memory
     }
     result_.rows.push_back({std::move(name), median(us)});
   }

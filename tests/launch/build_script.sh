@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # What launch/build.sh shows of a build, by a CMake that only pretends, that a build folder of somebody else is
-# refused in words, and what launch/setup.sh advises to those who are not root.
+# refused in words, and what launch/setup.sh and check-names.sh advise.
 #
 #   build_script.sh BUILD_SH
 set -euo pipefail
@@ -79,4 +79,12 @@ status=0
 said=$("${as_other[@]}" "$scratch/tree/launch/setup.sh" build 2>&1) || status=$?
 ((status == 1)) || fail "status $status without packages: $said"
 contains "as root, run: apt-get update && apt-get install --no-install-recommends cmake ninja-build" "$said"
+
+echo "localhost without an address, and with one"
+for found in 2 0; do
+  printf '#!/bin/sh\n[ "$2" = localhost ] && exit %d\nexit 0\n' "$found" >"$scratch/bin/getent"
+  chmod +x "$scratch/bin/getent"
+  said=$("$(dirname "$1")/check-names.sh" 2>&1) || fail "it fails: $said"
+  if ((found == 2)); then contains "'127.0.0.1 localhost' to /etc/hosts" "$said"; elif [[ -n $said ]]; then fail "it says: $said"; fi
+done
 echo "build_script: passed"
