@@ -27,15 +27,18 @@ endfunction()
 
 # cohort_mpi_properties(test N TIMEOUT): the properties of every test under the launcher. The leak
 # suppressions match only when every stack is unwound in full. Several ranks wait for each other most of the time, so
-# however many they are they count as two processes, of which tests/run.sh starts two for each core. What
-# HWLOC_COMPONENTS saves is said in launch/mpirun-env.sh.
+# however many they are they count as two processes, of which tests/run.sh starts two for each core and one more. They
+# come first, by their cost, so that a test of one process finds its place beside them. What HWLOC_COMPONENTS saves is
+# said in launch/mpirun-env.sh.
 function(cohort_mpi_properties test ranks timeout)
   set(processes 2)
+  set(cost 10)
   if(ranks EQUAL 1)
     set(processes 1)
+    set(cost 0)
   endif()
   set_tests_properties(${test} PROPERTIES
-    PROCESSORS ${processes} TIMEOUT ${timeout} LABELS mpi FIXTURES_REQUIRED launcher
+    PROCESSORS ${processes} COST ${cost} TIMEOUT ${timeout} LABELS mpi FIXTURES_REQUIRED launcher
     ENVIRONMENT "OMPI_ALLOW_RUN_AS_ROOT=1;OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1;HWLOC_COMPONENTS=-gl;ASAN_OPTIONS=fast_unwind_on_malloc=0;LSAN_OPTIONS=suppressions=${cohort_SOURCE_DIR}/tests/lsan.supp:print_suppressions=0")
 endfunction()
 

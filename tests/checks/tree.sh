@@ -25,21 +25,19 @@ forbid() {
 
 forbid '\b(TO[D]O|FIX[M]E)\b($|[^(]|\($|\(\))' "a note for later needs its reason in parentheses" "${cpp[@]}" "${scripts[@]}"
 
-for file in "${cpp[@]}" "${scripts[@]}"; do
-  lines=$(wc -l <"$file")
-  ((lines <= 600)) || complain "$file:600: $lines lines; over 600, a file wants to be two"
-done
+mapfile -t not_tests < <(printf '%s\n' "${cpp[@]}" | grep -v '^tests/')
+forbid '"/(home|root|tmp|Users)/' "a path of one machine; only tests may name one" "${not_tests[@]}"
 
-for file in "${cpp[@]}"; do
-  case $file in
-    include/*)
-      [[ $(head -n 1 "$file") == //* ]] || complain "$file:1: a public header opens with a comment: what it is, who owns what, which threads may call it"
-      grep -qx '#pragma once' "$file" || complain "$file:1: a header can be included twice: #pragma once" ;;
-  esac
-  case $file in
-    tests/*) ;;
-    *) forbid '"/(home|root|tmp|Users)/' "a path of one machine; only tests may name one" "$file" ;;
-  esac
-done
+while IFS= read -r complaint; do complain "$complaint"; done < <(awk '
+  function finish() {
+    if (lines > 600) print file ":600: " lines " lines; over 600, a file wants to be two"
+    if (file !~ /^include\//) return
+    if (first !~ /^\/\//) print file ":1: a public header opens with a comment: what it is, who owns what, which threads may call it"
+    if (!once) print file ":1: a header can be included twice: #pragma once"
+  }
+  FNR == 1 { if (file != "") finish(); file = FILENAME; first = $0; once = 0 }
+  { lines = FNR }
+  $0 == "#pragma once" { once = 1 }
+  END { finish() }' "${cpp[@]}" "${scripts[@]}")
 
 exit "$status"

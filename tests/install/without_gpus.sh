@@ -28,6 +28,8 @@ cd "$folder/cpu"
 mapfile -t own < <(comm -23 <(commands "$folder/cpu") <(commands "$build") | grep -o ' -o [^ ]*' | cut -c 5-)
 others=$(printf '%s\n' "${own[@]}" | grep -vE '^(tools/info|benchmarks/CMakeFiles/cohort-bench.dir)/') || true
 ((${#own[@]} > 3)) && [[ -z $others ]] || fail "compiled in another way than with CUDA: $others"
+# Fast compilation shows as well that it compiles and links.
+"$cmake" -DCMAKE_CXX_FLAGS_"${type^^}"=-O0 . >reconfigure.log || fail "not configured again: $(cat reconfigure.log)"
 in_cpu -j 2 "${own[@]}" >build.log 2>&1 || fail "no build: $(sed -n '/^FAILED:/,$p' build.log | head -n 40)"
 
 for program in cohort-info cohort-bench; do
