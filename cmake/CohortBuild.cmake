@@ -24,6 +24,13 @@ endif()
 # GCC collects its garbage from 128 MiB on, which is a tenth of the time of such a source.
 add_compile_options("$<$<COMPILE_LANG_AND_ID:CXX,GNU>:--param=ggc-min-heapsize=1000000>")
 
+# GNU's faster linker takes a third of the time of its usual one.
+find_program(COHORT_GOLD ld.gold)
+mark_as_advanced(COHORT_GOLD)
+if(COHORT_GOLD AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  add_link_options($<$<LINK_LANGUAGE:C,CXX>:-fuse-ld=gold>)
+endif()
+
 # Installed shared libraries find each other, and programs find them.
 if(BUILD_SHARED_LIBS)
   file(RELATIVE_PATH from_bin /prefix/${CMAKE_INSTALL_BINDIR} /prefix/${CMAKE_INSTALL_LIBDIR})

@@ -145,6 +145,8 @@ tree rejects tests/long.sh "$(seq 601)"
 tree rejects include/cohort/base/log.h '#pragma once'
 tree rejects include/cohort/base/log.h '// A log.'
 tree rejects src/base/log.cpp 'auto path = "/home/me/x";'
+tree accepts tests/base/CMakeLists.txt 'cohort_add_test(NAME log COMMAND log_test)'
+tree rejects tests/base/CMakeLists.txt 'add_test(NAME log COMMAND log_test)'
 
 commands() { "$1" commands.sh docs/launch.md "$2"; }
 plant examples/CMakeLists.txt 'add_executable(digits main.cpp)'

@@ -28,6 +28,9 @@ forbid '\b(TO[D]O|FIX[M]E)\b($|[^(]|\($|\(\))' "a note for later needs its reaso
 mapfile -t not_tests < <(printf '%s\n' "${cpp[@]}" | grep -v '^tests/')
 forbid '"/(home|root|tmp|Users)/' "a path of one machine; only tests may name one" "${not_tests[@]}"
 
+mapfile -t recipes < <(find tests -name CMakeLists.txt)
+forbid '(^|[^_])add_test\(' "cohort_add_test registers tests: those explain themselves when they hang" "${recipes[@]}"
+
 while IFS= read -r complaint; do complain "$complaint"; done < <(awk '
   function finish() {
     if (lines > 600) print file ":600: " lines " lines; over 600, a file wants to be two"
