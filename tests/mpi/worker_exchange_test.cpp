@@ -150,16 +150,19 @@ TEST(WorkerExchange, NamesWhoDoesSomethingElse) {
   }
 }
 
+/// The shortest with the whole grace time, which workers that take turns on a core need.
+constexpr auto kSoon = 0.25s;
+
 TEST(WorkerExchange, NamesWhoIsMissingOnAllWorkers) {
   for (const int missing : workers_at_each_place()) {
-    OwnExchange exchange(0.1s);
+    OwnExchange exchange(kSoon);
     const auto start = std::chrono::steady_clock::now();
     const std::string text = error_without(session().rank() == missing, [&] {
       static_cast<void>(exchange->all_gather(RoundKind::kSplit, "late"));
     });
     EXPECT_THAT(text,
-                HasSubstr("split #1: deadline of 0.1 s passed; missing: " + name_of(missing) + ". They"));
-    EXPECT_LT(std::chrono::steady_clock::now() - start, 2s) << "a short deadline is told soon";
+                HasSubstr("split #1: deadline of 0.25 s passed; missing: " + name_of(missing) + ". They"));
+    EXPECT_LT(std::chrono::steady_clock::now() - start, 4s);
     expect_the_same_everywhere(text);
   }
 }
@@ -167,7 +170,7 @@ TEST(WorkerExchange, NamesWhoIsMissingOnAllWorkers) {
 TEST(WorkerExchange, NamesAllWhoAreMissing) {
   if (last() < 3) GTEST_SKIP();
   // One that has others below it, and one that has none; nobody else waits for the second.
-  OwnExchange exchange(0.1s);
+  OwnExchange exchange(kSoon);
   const bool is_missing = session().rank() == 1 || session().rank() == 2;
   const std::string text =
       error_without(is_missing, [&] { static_cast<void>(exchange->all_gather(RoundKind::kExchange, "")); });
@@ -196,13 +199,13 @@ void come_without_data(MPI_Comm comm) {
 
 TEST(WorkerExchange, NamesWhoseDataDoNotArrive) {
   if (last() == 0) GTEST_SKIP();
-  OwnExchange exchange(0.1s);
+  OwnExchange exchange(kSoon);
   if (session().rank() == last()) return come_without_data(exchange.comm());
   const std::string text = error_of(ErrorCode::kDeadlineExceeded, [&] {
     static_cast<void>(exchange->all_gather(RoundKind::kExchange, ""));
   });
   EXPECT_THAT(text,
-              HasSubstr("exchange #1: deadline of 0.1 s passed while the workers' data were gathered. All "
+              HasSubstr("exchange #1: deadline of 0.25 s passed while the workers' data were gathered. All "
                         "workers had come; since then "));
   // The first has none from all those whose data come together with the last one's.
   const int top = WorkerTree(0, session().size()).children().back().root;
@@ -254,7 +257,7 @@ TEST(WorkerExchange, NamesWhoIsStoppedInTheMiddle) {
   for (const std::size_t bytes : {0u, 300'000u}) {
     for (const int stopped : workers_at_each_place()) {
       if (stopped == 0) continue;  // who would stop it?
-      OwnExchange exchange(0.1s);
+      OwnExchange exchange(kSoon);
       const auto exchange_bytes = [&] {
         static_cast<void>(exchange->all_gather(RoundKind::kExchange, std::string(bytes, 'x')));
       };

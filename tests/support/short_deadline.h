@@ -7,6 +7,6 @@ namespace cohort::testing {
 
 /// A time-out that passes soon, in seconds. More members than cores take turns, so it is longer for many:
 /// those that have come need the core once before the deadline passes.
-[[nodiscard]] inline double short_timeout(int members) { return std::clamp(0.03 * members, 0.1, 0.5); }
+[[nodiscard]] inline double short_timeout(int members) { return std::clamp(0.05 * members, 0.15, 0.5); }
 
 }  // namespace cohort::testing
