@@ -1,8 +1,14 @@
 # shellcheck shell=bash
-# Sourced by tests: installs a build of Cohort into $work/prefix, and builds and runs a project against it.
-#
-#   consume CMAKE GENERATOR BUILD_DIR CONSUMER_DIR LAUNCHER...
+# Sourced by tests of what is installed or built in another way. `work` is their temporary folder.
 : "${work:?}"
+
+# compile_commands BUILD_DIR: how its files are compiled, wherever that is. Paths with blanks have quotes.
+compile_commands() {
+  sed -n 's/^ *"command": //p' "$1/compile_commands.json" | sed -e 's#\\*"##g' -e "s#$1#BUILD#g" | sort
+}
+
+# consume CMAKE GENERATOR BUILD_DIR CONSUMER_DIR LAUNCHER...: installs a build of Cohort into $work/prefix, and builds
+# and runs a project against it.
 
 consume() {
   local cmake=$1 generator=$2 build=$3 consumer=$4 output

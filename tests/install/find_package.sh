@@ -21,7 +21,7 @@ said=$("$work/prefix/bin/cohort-run" --launcher mpirun --dry-run -n 1 true) || f
 # A project that adds Cohort builds the libraries alone, and needs nothing of the programs.
 mkdir "$work/parent"
 printf '%s\n' 'cmake_minimum_required(VERSION 3.25)' 'project(parent LANGUAGES C CXX)' \
-  "add_subdirectory($(realpath "$consumer/../../..") cohort)" >"$work/parent/CMakeLists.txt"
+  "add_subdirectory(\"$(realpath "$consumer/../../..")\" cohort)" >"$work/parent/CMakeLists.txt"
 "$cmake" -G "$generator" -S "$work/parent" -B "$work/parent/build" -DCOHORT_CUDA=OFF -DCMAKE_DISABLE_FIND_PACKAGE_Boost=ON \
   -DCMAKE_DISABLE_FIND_PACKAGE_Eigen3=ON -DCMAKE_DISABLE_FIND_PACKAGE_GTest=ON >"$work/parent.log" 2>&1 ||
   fail "it cannot be added to a project without Boost: $(tail -n 20 "$work/parent.log")"

@@ -21,8 +21,7 @@ mapfile -t same < <(grep -E '^(COHORT_CUDA|COHORT_WARNINGS_AS_ERRORS|CMAKE_(C|CX
   -DCOHORT_BUILD_BENCHMARKS=OFF -DCOHORT_TORCH=OFF -DTorch_DIR="$work/torch" >"$work/shared.log" 2>&1 ||
   fail "not configured: $(tail -n 20 "$work/shared.log")"
 
-commands() { sed -n 's/^ *"command": //p' "$1/compile_commands.json" | sed "s#$1#BUILD#g" | sort; }
-other=$(comm -23 <(commands "$work/shared" | grep -v ' -o examples/') <(commands "$static"))
+other=$(comm -23 <(compile_commands "$work/shared" | grep -v ' -o examples/') <(compile_commands "$static"))
 [[ -z $other ]] || fail "compiled in another way than for static libraries: $other"
 
 cd "$work/shared"

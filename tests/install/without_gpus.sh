@@ -6,26 +6,26 @@
 #   without_gpus.sh CMAKE SOURCE_DIR BUILD_DIR BUILD_TYPE
 set -euo pipefail
 cmake=$1 source=$2 build=$3 type=$4
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
 
 fail() { echo "FAILED: $*" >&2; exit 1; }
+# shellcheck source=tests/install/consume.sh
+source "$(dirname "${BASH_SOURCE[0]}")/consume.sh"
 
 # configure NAME EXPECTED OPTION...: in its folder; the output says EXPECTED.
 configure() {
-  local log=$folder/$1.log expected=$2
-  "$cmake" -S "$source" -B "$folder/$1" -G Ninja -DCMAKE_BUILD_TYPE="$type" "${@:3}" >"$log" 2>&1 ||
+  local log=$work/$1.log expected=$2
+  "$cmake" -S "$source" -B "$work/$1" -G Ninja -DCMAKE_BUILD_TYPE="$type" "${@:3}" >"$log" 2>&1 ||
     fail "$1 is not configured: $(tail -n 20 "$log")"
   grep -q "$expected" "$log" || fail "$1: no '$expected' in: $(cat "$log")"
 }
-in_cpu() { "$cmake" --build "$folder/cpu" -- "$@"; }
-# commands FOLDER: how its files are compiled, wherever that is.
-commands() { sed -n 's/^ *"command": //p' "$1/compile_commands.json" | sed "s#$1#BUILD#g" | sort; }
+in_cpu() { "$cmake" --build "$work/cpu" -- "$@"; }
 
 echo "without CUDA"
 configure cpu "GPUs: none (COHORT_CUDA=OFF)" -DCOHORT_CUDA=OFF -DCOHORT_BUILD_TESTS=OFF -DCOHORT_BUILD_EXAMPLES=OFF
-cd "$folder/cpu"
-mapfile -t own < <(comm -23 <(commands "$folder/cpu") <(commands "$build") | grep -o ' -o [^ ]*' | cut -c 5-)
+cd "$work/cpu"
+mapfile -t own < <(comm -23 <(compile_commands "$work/cpu") <(compile_commands "$build") | grep -o ' -o [^ ]*' | cut -c 5-)
 others=$(printf '%s\n' "${own[@]}" | grep -vE '^(tools/info|benchmarks/CMakeFiles/cohort-bench.dir)/') || true
 ((${#own[@]} > 3)) && [[ -z $others ]] || fail "compiled in another way than with CUDA: $others"
 # Fast compilation shows as well that it compiles and links.
@@ -63,16 +63,16 @@ included=$(in_cpu -t deps | foreign '^$'
 echo "with NCCL's header, but without a toolkit"
 configure no_toolkit "GPUs: none (COHORT_CUDA=AUTO)" -DCMAKE_DISABLE_FIND_PACKAGE_CUDAToolkit=ON
 status=0
-"$cmake" -S "$source" -B "$folder/required" -G Ninja -DCMAKE_DISABLE_FIND_PACKAGE_CUDAToolkit=ON -DCOHORT_CUDA=ON \
-  >"$folder/required.log" 2>&1 || status=$?
-((status != 0)) && grep -q "no CUDA toolkit" "$folder/required.log" || fail "a toolkit that is required may be missing"
+"$cmake" -S "$source" -B "$work/required" -G Ninja -DCMAKE_DISABLE_FIND_PACKAGE_CUDAToolkit=ON -DCOHORT_CUDA=ON \
+  >"$work/required.log" 2>&1 || status=$?
+((status != 0)) && grep -q "no CUDA toolkit" "$work/required.log" || fail "a toolkit that is required may be missing"
 
 echo "with a toolkit whose compiler refuses the host compiler"
 CUDAHOSTCXX=/bin/false configure refused "GPUs: none (COHORT_CUDA=AUTO)"
-grep -q "built without GPUs" "$folder/refused.log" || fail "nothing says why: $(cat "$folder/refused.log")"
+grep -q "built without GPUs" "$work/refused.log" || fail "nothing says why: $(cat "$work/refused.log")"
 status=0
-CUDAHOSTCXX=/bin/false "$cmake" -S "$source" -B "$folder/refused" -DCOHORT_CUDA=ON >"$folder/refused.log" 2>&1 || status=$?
-((status != 0)) && grep -q "too new for it" "$folder/refused.log" || fail "a compiler that is required may be refused"
+CUDAHOSTCXX=/bin/false "$cmake" -S "$source" -B "$work/refused" -DCOHORT_CUDA=ON >"$work/refused.log" 2>&1 || status=$?
+((status != 0)) && grep -q "too new for it" "$work/refused.log" || fail "a compiler that is required may be refused"
 configure refused "GPUs: CUDA"
 
 echo "with a toolkit, but without NCCL"
