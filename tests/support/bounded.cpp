@@ -139,15 +139,6 @@ int run(char** command) {
     print(descendants());
     end_all();
   }
-  if (const char* log = ::getenv("BOUNDED_LOG")) {
-    rusage usage{};
-    ::getrusage(RUSAGE_CHILDREN, &usage);
-    FILE* file = std::fopen(log, "a");
-    std::string line = fmt::format("{}.{:02} {}.{:02} {:.1f}", usage.ru_utime.tv_sec, usage.ru_utime.tv_usec / 10000, usage.ru_stime.tv_sec, usage.ru_stime.tv_usec / 10000, std::chrono::duration<double>(Clock::now() - (end - *limit)).count());
-    for (char** c = command; *c; ++c) line += fmt::format(" {}", *c);
-    std::fprintf(file, "%s\n", line.c_str());
-    std::fclose(file);
-  }
   end_as(*status);
 }
 
