@@ -83,6 +83,7 @@ CoordinatorMeasurement::Rate CoordinatorMeasurement::rate_of(Call call) const {
   for (double us = timed(n); us < kJobUs; us = timed(n))
     n = std::max(2 * n, static_cast<int>(std::min(100.0, 0.9 * kJobUs / us) * n));
   std::vector<double> per_s;
+  per_s.reserve(static_cast<std::size_t>(options_.loops));
   const double cpu_before = cpu_us();
   for (int loop = 0; loop < options_.loops; ++loop) per_s.push_back(1e6 * n / timed(n));
   return {median(per_s), (cpu_us() - cpu_before) / n / options_.loops};

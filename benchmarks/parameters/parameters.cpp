@@ -116,6 +116,7 @@ void ParametersMeasurement::measure_variables(std::size_t bytes) {
   const Tensor value = numbered(bytes, bytes);
   const std::vector<Variable> variables = make_variables({.shape = value.shape()});
   std::vector<Tensor> copies;
+  copies.reserve(parts);
   for (int i = 0; i < servers_; ++i) copies.push_back(value.clone());
   add(
       {.name = "push", .servers = servers_, .bytes = bytes}, parts * bytes, parts,

@@ -64,7 +64,7 @@ SummaryWriter slow_writer(const SummaryWriterOptions& options) {
 }
 
 Tensor weights() {
-  const Tensor values = Tensor::uninitialized({kValues}, DType::kFloat32);
+  Tensor values = Tensor::uninitialized({kValues}, DType::kFloat32);
   for (std::size_t i = 0; i < values.elements(); ++i)
     values.span<float>()[i] = std::sin(static_cast<float>(i % 10'007));
   return values;

@@ -28,7 +28,7 @@ using testing::session;
 Tensor digest_of(const Tensor& tensor) {
   const std::string_view bytes(reinterpret_cast<const char*>(tensor.data()),
                                tensor.elements() * size_of(tensor.dtype()));
-  const Tensor digest = Tensor::uninitialized({1}, DType::kInt64);
+  Tensor digest = Tensor::uninitialized({1}, DType::kInt64);
   digest.span<std::int64_t>()[0] = static_cast<std::int64_t>(std::hash<std::string_view>()(bytes));
   return digest;
 }

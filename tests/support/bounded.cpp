@@ -4,7 +4,6 @@
 // its bound. When that passes, the log gets all processes of the test with the stacks of their threads; then
 // these are ended, and `bounded` ends by SIGALRM, which no property of a test in CTest takes for a success,
 // as it may take an exit status. Who outlives the test is named and ended, too.
-#include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -12,6 +11,7 @@
 
 #include <cerrno>
 #include <chrono>
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <optional>

@@ -2,14 +2,14 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <csignal>
+#include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -176,6 +176,7 @@ std::string output_of(const std::vector<std::string>& command, Clock::time_point
   const pid_t child = ::fork();
   if (child == 0) {
     std::vector<char*> words;
+    words.reserve(command.size() + 1);
     for (const std::string& word : command) words.push_back(const_cast<char*>(word.c_str()));
     words.push_back(nullptr);
     ::dup2(::open("/dev/null", O_RDONLY), STDIN_FILENO);
@@ -205,7 +206,7 @@ bool is_installed(const std::string& program) {
   const char* path = ::getenv("PATH");
   std::istringstream folders(path == nullptr ? "" : path);
   for (std::string folder; std::getline(folders, folder, ':');) {
-    if (::access((folder + '/' + program).c_str(), X_OK) == 0) return true;
+    if (::access(fmt::format("{}/{}", folder, program).c_str(), X_OK) == 0) return true;
   }
   return false;
 }
@@ -237,14 +238,15 @@ void send_to_all(int signal) {
 }  // namespace
 
 std::vector<Process> descendants() {
-  std::multimap<pid_t, Process> children;
+  std::map<pid_t, std::vector<Process>> children;
   for (const pid_t pid : numbers_in("/proc")) {
-    if (const Process process = process_of(pid); process.pid != 0) children.emplace(process.parent, process);
+    if (const Process process = process_of(pid); process.pid != 0)
+      children[process.parent].push_back(process);
   }
   std::vector<Process> found;
   const auto add_children_of = [&](pid_t parent) {
-    const auto [first, last] = children.equal_range(parent);
-    for (auto child = first; child != last; ++child) found.push_back(child->second);
+    const std::vector<Process>& own = children[parent];
+    found.insert(found.end(), own.begin(), own.end());
   };
   add_children_of(::getpid());
   for (std::size_t i = 0; i < found.size(); ++i) add_children_of(pid_t{found[i].pid});
