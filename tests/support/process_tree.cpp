@@ -244,12 +244,13 @@ std::vector<Process> descendants() {
       children[process.parent].push_back(process);
   }
   std::vector<Process> found;
-  const auto add_children_of = [&](pid_t parent) {
-    const std::vector<Process>& own = children[parent];
+  std::vector<pid_t> parents{::getpid()};
+  while (!parents.empty()) {
+    const std::vector<Process>& own = children[parents.back()];
+    parents.pop_back();
     found.insert(found.end(), own.begin(), own.end());
-  };
-  add_children_of(::getpid());
-  for (std::size_t i = 0; i < found.size(); ++i) add_children_of(pid_t{found[i].pid});
+    for (const Process& child : own) parents.push_back(child.pid);
+  }
   for (Process& process : found) process.command = command_of(process.pid, process.command);
   return found;
 }
