@@ -41,15 +41,19 @@ chief() {
     if "$info" --job "$child" >"$work/look" 2>/dev/null; then echo "$child"; return; fi
   done
 }
-end=$((SECONDS + 40))
-until pid=$(chief) && [[ -n $pid ]] && grep -q "^not arrived: rank $last (worker $last, " "$work/look"; do
-  ((SECONDS < end)) || fail "the worker that stays away is not shown"
-done
 waiting="ranks 0-$((last - 1)) [(]host"
 if ((ranks == 2)); then waiting="rank 0 [(]worker 0, "; fi
+# missing: what the look does not show, if anything. Workers come one after another.
+missing() {
+  grep -q "^not arrived: rank $last (worker $last, " "$work/look" || { echo "the worker that stays away is not shown"; return; }
+  grep -q "^in a call: $waiting.* in all_reduce #0 (float32\[1024\], sum)" "$work/look" || { echo "who waits is not shown"; return; }
+  (($(grep -Ec '^ +[0-9]+ +.* MiB +[0-9.]+ MiB$' "$work/look") == ranks)) || echo "memory is not known of all workers"
+}
+end=$((SECONDS + 40))
+until pid=$(chief) && [[ -n $pid && -z $(missing) ]]; do
+  ((SECONDS < end)) || fail "$(if [[ -n $pid ]]; then missing; else echo "no chief is found"; fi)"
+done
 grep -Eq "^Job [^ ]+: $ranks workers on $nodes nodes?, for " "$work/look" || fail "the head is wrong"
-grep -q "^in a call: $waiting.* in all_reduce #0 (float32\[1024\], sum)" "$work/look" || fail "who waits is not shown"
-(($(grep -Ec '^ +[0-9]+ +.* MiB +[0-9.]+ MiB$' "$work/look") == ranks)) || fail "memory is not known of all workers"
 
 "$info" --job "$pid" --format json >"$work/look.json"
 python3 - "$work/look.json" "$ranks" "$nodes" <<'PYTHON'

@@ -31,9 +31,13 @@ constexpr auto kMostForAll = 60s;
 
 void print_line(const std::string& line) { fmt::print(stderr, "{}\n", line); }
 
+/// Empty where the process of that file has ended meanwhile: reading fails then, even after the file was
+/// opened.
 std::string contents(const std::string& path) {
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), {}};
+  const std::ifstream file(path);
+  std::ostringstream text;
+  text << file.rdbuf();  // unlike an iterator it does not throw
+  return text.str();
 }
 
 std::string first_line(const std::string& path) {
