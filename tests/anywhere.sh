@@ -11,8 +11,7 @@
 #
 # The commit that is checked out is cloned twice and built: as root, with a path of 150 characters that has blanks, and
 # then as an ordinary user. The other places are namespaces and limits around the first clone; those that lack
-# something have a build folder of their own, which a compiler cache fills. Needs root and namespaces, and on two cores
-# an hour.
+# something have a build folder of their own, which a compiler cache fills. Needs root and namespaces.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 

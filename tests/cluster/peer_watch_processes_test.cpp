@@ -225,7 +225,7 @@ TEST(PeerWatchProcesses, IsNoJudgeOfOthersAfterAllWereStopped) {
   for (const int rank : {0, 1, 2}) processes.signal(rank, SIGCONT);
   for (const int rank : {0, 1, 2}) {
     const Ending ending = processes.wait(rank);
-    EXPECT_TRUE(ending.exited_with(0)) << ending.status << ending.output;
+    EXPECT_TRUE(ending.exited_with(0)) << "status " << ending.status << ", " << ending.output;
   }
 }
 
