@@ -81,7 +81,7 @@ start() {
   for launcher in $2; do submit "$launcher" "${@:3}"; done
   for launcher in $2; do
     until
-      within 30 says "$launcher" "all are running|Failing at address: .nil." || fail "the workers of $launcher do not start"
+      within 30 says "$launcher" "all are running|Process received signal" || fail "the workers of $launcher do not start"
       ! crashed_in_mpi_init "$(output "$launcher")"
     do
       ((starts++ < most_starts)) || fail "MPI_Init crashes each time"
