@@ -19,6 +19,7 @@ case ${1:-build} in
       libtorch-dev  # three examples
       python3 python3-pip  # tests that take safetensors, NumPy and tensorboard from PyPI
       python3-torch  # one test
+      zstd  # packs programs for machines with a GPU
     ) ;&
   build)
     packages+=(
