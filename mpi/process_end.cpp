@@ -137,10 +137,12 @@ void ProcessEnd::fail(const std::string& text) {
                            name_.empty() ? "the program" : name_, ::getpid(), text));
     ::_exit(1);
   }
+  // For good: another thread that ends its Session meanwhile waits for the end of the process.
+  const std::lock_guard lock(mutex_);
   write_line(name_.empty() ? fmt::format("cohort: {}", text)
                            : fmt::format("cohort: {} failed: {}", name_, text));
   // Whoever waits for a lost worker may hear of it earlier from another member, or from MPI; but the watch
-  // decides who is blamed, and the exit status. Another thread may end the Session meanwhile.
+  // decides who is blamed, and the exit status.
   if (watch_ != nullptr && may_follow_from_loss())
     static_cast<void>(watch_->record()->wait_for_fault(kTimeForTheReason));
   if (watch_ != nullptr) {

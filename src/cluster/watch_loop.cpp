@@ -371,7 +371,8 @@ void Loop::raise(FrameKind kind, int subject, const std::string& message, const 
 
 void Loop::leave_when_all_below_left() {
   if (!leaving_ || left_is_decided_) return;
-  if (fault_) {
+  // Of a fault that is not published this process ends by a signal instead.
+  if (record_->fault() != nullptr) {
     left_is_decided_ = true;
     left_.set_value(false);
     return;

@@ -13,6 +13,7 @@ struct Call {
   FunctionNumber function = 0;
   EncodedArguments arguments = {};
   std::shared_ptr<RemoteState> state = {};
+  std::uint64_t place = 0;   ///< in the order of scheduling
   std::uint64_t number = 0;  ///< among those of the worker that it was given to
   int losses = 0;            ///< of workers while they ran it
 };

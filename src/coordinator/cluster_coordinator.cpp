@@ -15,16 +15,17 @@ std::shared_ptr<coordinator::CoordinatorPart> part_of(const ParameterServerStrat
   if (!(options.worker_timeout_seconds >= 0))
     throw InvalidArgument("ClusterCoordinator: a worker timeout of {} s; use 0 for none",
                           options.worker_timeout_seconds);
-  if (strategy.variables()->client().connections().job_is_over()) {
+  auto& place = strategy.variables()->coordinator();
+  const std::lock_guard lock(place.mutex);
+  if (auto part = std::static_pointer_cast<coordinator::CoordinatorPart>(place.part.lock())) return part;
+  if (place.is_taken || strategy.variables()->client().connections().job_is_over()) {
     throw WrongContext(
         "the job of this strategy is over: its ClusterCoordinator has ended, and workers and servers with "
-        "it; "
-        "keep a handle of the first one until all work is done");
+        "it; keep a handle of the first one until all work is done");
   }
-  std::weak_ptr<void>& known = strategy.variables()->coordinator();
-  if (auto part = std::static_pointer_cast<coordinator::CoordinatorPart>(known.lock())) return part;
   auto part = std::make_shared<coordinator::CoordinatorPart>(strategy.variables(), options);
-  known = part;
+  place.part = part;
+  place.is_taken = true;
   return part;
 }
 

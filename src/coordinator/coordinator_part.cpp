@@ -59,10 +59,16 @@ std::shared_ptr<RemoteState> CoordinatorPart::schedule(FunctionNumber function, 
     if (failed_.load()) throw_failure();
   }
   auto state = std::make_shared<RemoteState>(shared_connections_);
+  bool failed = false;
   {
     const std::lock_guard lock(mutex_);
-    queue_.push_back({function, std::move(arguments), state});
+    failed = failure_ != nullptr;  // since it was asked above
+    if (!failed) queue_.push_back({function, std::move(arguments), state, next_place_++});
     update_counts();
+  }
+  if (failed) {
+    throw_failure();
+    throw cancelled();  // another thread has thrown the failure
   }
   if (has_room_.load()) {
     connections().exclusively([this] {
@@ -113,8 +119,10 @@ void CoordinatorPart::join() {
 
 bool CoordinatorPart::done() {
   connections().poll();
+  // Asked first: a failure shows before its call counts as settled.
+  const bool all_have_ended = unsettled_.load() == 0;
   if (failed_.load()) throw_failure();
-  return unsettled_.load() == 0;
+  return all_have_ended;
 }
 
 /// After this nothing runs, and the coordinator can be used again.
@@ -199,29 +207,40 @@ void CoordinatorPart::fail(const Error& error) {
   }
 }
 
-/// Calls that did not run come first again, unless what is scheduled is being cancelled.
+/// Calls that did not run come before what was scheduled later, unless what is scheduled is being cancelled.
 void CoordinatorPart::take_back(std::deque<Call> calls) {
   if (failure_ != nullptr) {
     for (const Call& call : calls) call.state->fail(cancelled());
     return;
   }
-  queue_.insert(queue_.begin(), std::move_iterator(calls.begin()), std::move_iterator(calls.end()));
+  const auto end = std::ranges::lower_bound(
+      queue_, calls.empty() ? 0 : calls.back().place, {}, [](const Call& call) { return call.place; });
+  const auto between = queue_.insert(end, std::move_iterator(calls.begin()), std::move_iterator(calls.end()));
+  std::inplace_merge(queue_.begin(), between, between + std::ssize(calls),
+                     [](const Call& one, const Call& other) { return one.place < other.place; });
 }
 
 void CoordinatorPart::give_calls() {
+  const auto give_first = [this](WorkerLink& worker) {
+    Call call = std::move(queue_.front());
+    queue_.pop_front();
+    give(worker, std::move(call));
+  };
+  for (auto& [peer, worker] : workers_) {
+    if (!queue_.empty() && worker.is_idle()) give_first(worker);
+  }
+  const WorkerLink::Clock::time_point now = WorkerLink::Clock::now();
   bool gave = true;
   while (gave && !queue_.empty()) {
     gave = false;
     // In turns, so that a few calls are spread over the workers.
     for (auto& [peer, worker] : workers_) {
-      if (queue_.empty() || !worker.has_room()) continue;
-      Call call = std::move(queue_.front());
-      queue_.pop_front();
-      give(worker, std::move(call));
+      if (queue_.empty() || !worker.has_room(now)) continue;
+      give_first(worker);
       gave = true;
     }
   }
-  if (queue_.empty()) recall_for_idle_worker();
+  recall_what_waits();
   update_counts();
 }
 
@@ -238,13 +257,15 @@ void CoordinatorPart::give(WorkerLink& worker, Call call) {
   worker.give(std::move(call));
 }
 
-/// A worker without work takes over what waits behind a long call of another one.
-void CoordinatorPart::recall_for_idle_worker() {
+/// What waits behind a long call goes to whoever is free next. A worker without work takes over from the others
+/// also what waits behind short ones.
+void CoordinatorPart::recall_what_waits() {
+  if (workers_.size() < 2) return;
+  const WorkerLink::Clock::time_point now = WorkerLink::Clock::now();
   const bool idle =
-      std::ranges::any_of(workers_, [](const auto& entry) { return entry.second.in_flight() == 0; });
-  if (!idle) return;
+      queue_.empty() && std::ranges::any_of(workers_, [](const auto& entry) { return entry.second.is_idle(); });
   for (auto& [peer, worker] : workers_) {
-    if (worker.in_flight() < 2 || worker.is_recalled()) continue;
+    if (!worker.is_held_up(now) && !(idle && worker.has_more_than_one())) continue;
     worker.set_recalled();
     worker.peer().send(to_number(CoordinatorMessage::kRecall), 0);
   }
@@ -253,9 +274,10 @@ void CoordinatorPart::recall_for_idle_worker() {
 void CoordinatorPart::update_counts() {
   std::size_t unsettled = queue_.size();
   bool room = false;
+  const WorkerLink::Clock::time_point now = WorkerLink::Clock::now();
   for (const auto& [peer, worker] : workers_) {
     unsettled += worker.in_flight();
-    room = room || worker.has_room();
+    room = room || worker.has_room(now);
   }
   for (const LostWorker& lost : lost_) unsettled += lost.calls.size();
   queued_.store(queue_.size());

@@ -77,7 +77,7 @@ class CoordinatorPart final : private server::TaskPart {
   void take_back(std::deque<Call> calls);
   void give_calls();
   void give(WorkerLink& worker, Call call);
-  void recall_for_idle_worker();
+  void recall_what_waits();
   static void send_maker(remote::Peer& worker, std::uint64_t number, const PerWorkerMaker& maker);
   void free_released();
   void fail(const Error& error);
@@ -100,7 +100,8 @@ class CoordinatorPart final : private server::TaskPart {
   std::set<remote::Peer*> present_;  ///< workers, also those that have not joined yet
 
   std::mutex mutex_;
-  std::deque<Call> queue_;
+  std::deque<Call> queue_;  ///< in the order of scheduling
+  std::uint64_t next_place_ = 0;
   std::map<const remote::Peer*, WorkerLink> workers_;
   std::map<int, std::string> refused_;  ///< by number: names of workers that came last with another binary
   std::vector<LostWorker> lost_;

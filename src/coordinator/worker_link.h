@@ -1,7 +1,8 @@
 // A worker as the coordinator sees it: which calls it was given, and how many more it may be given.
 //
 // A worker runs its calls one after the other. Short ones are sent ahead, as many as it runs in some 200 us,
-// so that it does not wait for the next one; a long one is sent alone, so that none waits behind it.
+// so that it does not wait for the next one. A worker whose call takes long gets none behind it, and what was
+// sent before that showed is asked back.
 #pragma once
 
 #include <algorithm>
@@ -27,8 +28,21 @@ class WorkerLink {
   [[nodiscard]] remote::Peer& peer() const noexcept { return *peer_; }
   [[nodiscard]] std::size_t in_flight() const noexcept { return calls_.size(); }
 
-  /// What is given while calls are asked back could not be told from what comes back.
-  [[nodiscard]] bool has_room() const noexcept { return calls_.size() < window_ && !recalled_; }
+  /// Whether it waits for a call. What is given while calls are asked back could not be told from what comes
+  /// back.
+  [[nodiscard]] bool is_idle() const noexcept { return calls_.empty() && !recalled_; }
+
+  /// Whether a call may be sent ahead.
+  [[nodiscard]] bool has_room(Clock::time_point now) const noexcept {
+    return calls_.size() < window_ && !recalled_ && !is_long(now);
+  }
+
+  /// Whether calls wait behind a long one, and were not asked back yet.
+  [[nodiscard]] bool is_held_up(Clock::time_point now) const noexcept {
+    return has_more_than_one() && is_long(now);
+  }
+  /// Whether calls wait that were not asked back yet.
+  [[nodiscard]] bool has_more_than_one() const noexcept { return calls_.size() > 1 && !recalled_; }
 
   /// Numbers count from 1, and none is used again.
   [[nodiscard]] std::uint64_t next_number() const noexcept { return next_; }
@@ -66,8 +80,7 @@ class WorkerLink {
   }
   [[nodiscard]] std::deque<Call> take_all() { return std::exchange(calls_, {}); }
 
-  /// Whether calls were asked back, and the answer has not come yet.
-  [[nodiscard]] bool is_recalled() const noexcept { return recalled_; }
+  /// Calls are asked back, until take_from.
   void set_recalled() noexcept { recalled_ = true; }
 
   std::size_t known_variables = 0;  ///< how many the worker was told of
@@ -75,6 +88,11 @@ class WorkerLink {
  private:
   static constexpr std::size_t kWidest = 512;
   static constexpr std::chrono::microseconds kAhead{200};
+  static constexpr std::chrono::milliseconds kLong{5};
+
+  [[nodiscard]] bool is_long(Clock::time_point now) const noexcept {
+    return !calls_.empty() && now - busy_since_ > kLong;
+  }
 
   void measure() {
     const Clock::time_point now = Clock::now();

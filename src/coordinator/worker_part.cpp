@@ -6,6 +6,7 @@
 
 #include <cohort/base/timeline_span.h>
 
+#include "coordinator/listener.h"
 #include "coordinator/protocol.h"
 #include "remote/introduction.h"
 #include "rpc/failure.h"
@@ -52,20 +53,28 @@ void WorkerPart::run() {
     encoder.number(fingerprint_of_functions());
     coordinator_->send(to_number(CoordinatorMessage::kJoin), 0, encoder.bytes());
   });
+  Listener listener(connections);
   while (true) {
     connections.wait_until([this] { return has_work_.load() || over_.load(); });
     if (over_.load()) break;
     // Another thread may poll, and take messages.
     const std::optional<Work> work = connections.exclusively([this] { return next_work(); });
     if (!work) continue;
-    switch (work->kind) {
-      case CoordinatorMessage::kMake: make_element(work->number, work->body); break;
-      case CoordinatorMessage::kFree: free_elements(work->body); break;
-      default: run_call(*work);
+    {
+      const Listener::Running running(listener);
+      do_work(*work);
     }
     connections.poll();
   }
   if (loss_ != nullptr) throw_error(*loss_);
+}
+
+void WorkerPart::do_work(const Work& work) {
+  switch (work.kind) {
+    case CoordinatorMessage::kMake: return make_element(work.number, work.body);
+    case CoordinatorMessage::kFree: return free_elements(work.body);
+    default: return run_call(work);
+  }
 }
 
 std::optional<WorkerPart::Work> WorkerPart::next_work() {

@@ -48,6 +48,7 @@ class WorkerPart final : private server::TaskPart, private WorkerValues {
   [[nodiscard]] const InputContext& input_context() const noexcept override { return context_; }
   [[nodiscard]] const std::shared_ptr<void>& element(std::uint64_t number) const override;
 
+  void do_work(const Work& work);
   void take_no_part(const remote::Peer& coordinator);
   void free_elements(std::span<const std::byte> body);
   void make_element(std::uint64_t number, std::span<const std::byte> body);

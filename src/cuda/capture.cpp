@@ -87,6 +87,13 @@ std::shared_ptr<Capture> Capture::of(Device device) {
   return slot.current;
 }
 
+std::shared_ptr<Capture> Capture::record_outside(const Event& event, const Stream& stream) {
+  CaptureSlot& slot = slot_of(stream.device());
+  const std::shared_lock lock(slot.mutex);
+  if (slot.current == nullptr) event.record(stream);
+  return slot.current;
+}
+
 void Capture::add(std::shared_ptr<GraphPart> part) {
   const std::lock_guard lock(mutex_);
   parts_.push_back(std::move(part));

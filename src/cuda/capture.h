@@ -24,6 +24,9 @@ class Capture {
   [[nodiscard]] static std::shared_ptr<Capture> begin(Device device);
   /// The current capture of the GPU, or null.
   [[nodiscard]] static std::shared_ptr<Capture> of(Device device);
+  /// Has `event` mark what `stream` holds now, unless the GPU is being captured: then it returns the capture.
+  /// None begins in between.
+  [[nodiscard]] static std::shared_ptr<Capture> record_outside(const Event& event, const Stream& stream);
 
   Capture(Device device, const Stream& memory_stream);
   ~Capture();  ///< of one that has not ended throws away what it holds

@@ -74,15 +74,15 @@ void Stream::synchronize() const {
 
 void Stream::drain() const noexcept {
   try {
-    const std::shared_ptr<Capture> capture = Capture::of(device_);
-    const bool is_captured = capture != nullptr && this == &compute_stream(device_);
-    // Captured work does not run; work queued before it does.
     const auto wait = [](const Event& event) {
       while (!event.done()) std::this_thread::yield();
     };
-    if (is_captured) return wait(capture->earlier());
     with_mark(device_, [&](const Event& now) {
-      now.record(*this);
+      if (this != &compute_stream(device_)) {
+        now.record(*this);
+      } else if (const auto capture = Capture::record_outside(now, *this)) {
+        return wait(capture->earlier());  // what is captured does not run
+      }
       wait(now);
     });
   } catch (const std::exception& error) {

@@ -98,6 +98,7 @@ bool Comm::Handles::finalize(const Deadline& deadline) {
 
 void Comm::Handles::abort() {
   ncclComm_t gone = nullptr;
+  ncclComm_t unfinished = nullptr;
   {
     const Deadline deadline = Deadline::after(kTimeToReturn);
     std::unique_lock lock(mutex, std::try_to_lock);
@@ -106,10 +107,11 @@ void Comm::Handles::abort() {
       static_cast<void>(lock.try_lock());
     }
     gone = comm.exchange(nullptr);
+    unfinished = std::exchange(group, nullptr);
   }
   if (gone != nullptr) calls::abort(gone);
   // A group that was not finished; NCCL has made no more of it since.
-  if (group != nullptr) calls::abort(std::exchange(group, nullptr));
+  if (unfinished != nullptr) calls::abort(unfinished);
 }
 
 Comm::Comm(std::string owner, Device device)
@@ -139,7 +141,10 @@ std::unique_ptr<Comm> Comm::split(std::optional<int> color, int key, const Deadl
   settle(deadline, look, "a split");
   if (!color) return nullptr;
   unfinished_group_ = std::make_unique<Comm>(owner_, device_);
-  unfinished_group_->handles_->comm = std::exchange(handles_->group, nullptr);
+  {
+    const std::lock_guard lock(handles_->mutex);
+    unfinished_group_->handles_->comm = std::exchange(handles_->group, nullptr);
+  }
   unfinished_group_->settle(deadline, look, "a split");
   return std::move(unfinished_group_);
 }

@@ -42,7 +42,12 @@ class ServerVariables final : public VariableKeeper, public VariableTable {
   }
 
   /// The one coordinator of the job, at the chief; set by the layer above.
-  [[nodiscard]] std::weak_ptr<void>& coordinator() noexcept { return coordinator_; }
+  struct CoordinatorPlace {
+    std::mutex mutex;
+    std::weak_ptr<void> part;
+    bool is_taken = false;  ///< by one that has perhaps ended
+  };
+  [[nodiscard]] CoordinatorPlace& coordinator() noexcept { return coordinator_; }
 
   /// For what may outlive this object.
   [[nodiscard]] std::shared_ptr<Connections> shared_connections() const noexcept {
@@ -77,7 +82,7 @@ class ServerVariables final : public VariableKeeper, public VariableTable {
   std::shared_ptr<Client> client_;
   bool gives_values_;
   std::atomic<bool> runs_functions_{false};
-  std::weak_ptr<void> coordinator_;
+  CoordinatorPlace coordinator_;
 
   /// What all tasks know of a variable. The variable itself shares the strategy, which owns this object.
   struct Known {

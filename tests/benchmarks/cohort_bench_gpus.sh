@@ -108,13 +108,14 @@ profiled "profile without a peer" "$own $overlapped"
 
 echo "a peer that never ends"
 lost=(NCCL_STAND_IN_LOST=1 COHORT_COLLECTIVE_TIMEOUT_SECONDS=2)
-for what in "all-reduce --sizes 80K" "profile --model $scratch/tiny.csv"; do
-  # shellcheck disable=SC2086  # several arguments
-  capture env "${environment[@]}" "${lost[@]}" "$program" $what --device cuda --members threads
-  same "$what: status" 1 "$status"
+never_ends() {
+  capture env "${environment[@]}" "${lost[@]}" "$program" "$@" --device cuda --members threads
+  same "$*: status" 1 "$status"
   grep -qE '^cohort-bench: ncclAllReduce .*of [0-9]+ bytes, member [01] of 2, has not ended after 2 s$' "$scratch/err" ||
-    fail "$what: not said in: $(cat "$scratch/err")"
-done
+    fail "$*: not said in: $(cat "$scratch/err")"
+}
+never_ends all-reduce --sizes 80K
+never_ends profile --model "$scratch/tiny.csv"
 capture "${launcher[@]}" env "${environment[@]}" "${lost[@]}" "$program" all-reduce --sizes 80K --device cuda
 ((status != 0)) || fail "ranks whose peer is stuck end well"
 grep -qE '^cohort-bench: ncclAllReduce of 81920 bytes, member [01] of 2, has not ended after 2 s$' "$scratch/err" ||

@@ -1,20 +1,27 @@
 #include <cohort/coordinator/cluster_coordinator.h>
 
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <fstream>
 #include <set>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include <cohort/base/deadline.h>
+
 #include "base/timeline_spans.h"
 #include "counters.h"
 #include "task_processes.h"
+#include "temporary_folder.h"
 
 namespace cohort {
 namespace {
@@ -59,8 +66,8 @@ TEST(Coordinator, ShowsFunctionsAsSpansOfTheTimeline) {
   coordinator.schedule<[](int n) { return n; }>(21);
   coordinator.join();
   const std::string names = coordinator.schedule<names_of_spans>(100).get();
-  EXPECT_THAT(names, testing::MatchesRegex(".*doubled;.*tripled.*;lambda;"));
-  EXPECT_THAT(names, testing::Not(testing::HasSubstr("RegisteredFunction")));
+  EXPECT_THAT(names, ::testing::MatchesRegex(".*doubled;.*tripled.*;lambda;"));
+  EXPECT_THAT(names, ::testing::Not(::testing::HasSubstr("RegisteredFunction")));
   coordinator.join();
 }
 
@@ -138,7 +145,7 @@ TEST(Coordinator, CancelsWhatIsQueuedAndInterruptsWhatRuns) {
     coordinator.join();
     ADD_FAILURE() << "nothing was thrown";
   } catch (const InvalidArgument& error) {
-    EXPECT_THAT(error.what(), testing::HasSubstr("closure failed: 1"));
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("closure failed: 1"));
   }
   EXPECT_TRUE(coordinator.done());
   EXPECT_THROW(waiting.get(), Aborted);
@@ -280,8 +287,8 @@ TEST(Coordinator, WhenNoWorkerHasItsBinaryTheyAreNamed) {
   const ClusterCoordinator coordinator(strategy);
   coordinator.schedule<doubled>(21);
   EXPECT_THAT([&] { coordinator.join(); },
-              testing::ThrowsMessage<InvalidArgument>(
-                  testing::AllOf(testing::HasSubstr("worker 0"), testing::HasSubstr("other binaries"))));
+              ::testing::ThrowsMessage<InvalidArgument>(
+                  ::testing::AllOf(::testing::HasSubstr("worker 0"), ::testing::HasSubstr("other binaries"))));
 }
 
 TEST(Coordinator, OneForEachStrategyAndOnlyAtTheChief) {
@@ -302,9 +309,111 @@ TEST(Coordinator, NothingIsAskedForOnceTheJobIsOver) {
   const Variable a = counter("a");
   { const ClusterCoordinator coordinator(strategy); }
   EXPECT_THAT([&] { const ClusterCoordinator second(strategy); },
-              testing::ThrowsMessage<WrongContext>(testing::HasSubstr("the job of this strategy is over")));
+              ::testing::ThrowsMessage<WrongContext>(::testing::HasSubstr("the job of this strategy is over")));
   EXPECT_THAT([&] { a.assign(std::int64_t{1}); },
-              testing::ThrowsMessage<Unavailable>(testing::HasSubstr("the job is over")));
+              ::testing::ThrowsMessage<Unavailable>(::testing::HasSubstr("the job is over")));
+}
+
+/// A FIFO on which a function is held: it says that it runs, and goes on when it may.
+class Gate {
+ public:
+  Gate() {
+    for (const std::string& name : {begun(), release()}) EXPECT_EQ(::mkfifo(name.c_str(), 0600), 0);
+  }
+  [[nodiscard]] std::string name() const { return folder_.path().string(); }
+  void wait_until_held() const { std::ifstream(begun()).get(); }
+  void open() const { std::ofstream(release()) << 'x'; }
+
+ private:
+  [[nodiscard]] std::string begun() const { return name() + "/begun"; }
+  [[nodiscard]] std::string release() const { return name() + "/release"; }
+
+  testing::TemporaryFolder folder_;
+};
+
+int hold(const std::string& gate) {
+  std::ofstream(gate + "/begun") << 'x';
+  std::ifstream(gate + "/release").get();
+  return 0;
+}
+
+/// Takes longer than it takes to schedule it.
+int slowly(int n) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::microseconds(300);
+  while (std::chrono::steady_clock::now() < end) continue;
+  return n;
+}
+
+/// Whether the calls end within 20 s, although others do not.
+bool end_soon(const std::vector<RemoteValue<int>>& values) {
+  const Deadline deadline = Deadline::after(std::chrono::seconds(20));
+  return std::ranges::all_of(values, [&](const auto& value) {
+    while (!value.is_ready() && !deadline.expired()) std::this_thread::yield();
+    return value.is_ready();
+  });
+}
+
+/// The workers are thought to be quick.
+void run_short_calls(const ClusterCoordinator& coordinator) {
+  for (int i = 0; i < 2000; ++i) coordinator.schedule<doubled>(i);
+  coordinator.join();
+}
+
+TEST(Coordinator, ACallGoesToAFreeWorkerNotBehindALongOne) {
+  TaskProcesses tasks(2, 1);
+  const ParameterServerStrategy strategy(tasks.chief());
+  const ClusterCoordinator coordinator(strategy);
+  for (int i = 0; i < 4; ++i) {  // whichever worker has the long call
+    run_short_calls(coordinator);
+    const Gate first;
+    const Gate second;
+    coordinator.schedule<hold>(first.name());
+    first.wait_until_held();
+    const std::vector between{coordinator.schedule<doubled>(1)};
+    coordinator.schedule<hold>(second.name());
+    EXPECT_TRUE(end_soon(between)) << i;
+    second.wait_until_held();
+    first.open();
+    second.open();
+    coordinator.join();
+  }
+}
+
+TEST(Coordinator, WhatWasSentAheadDoesNotWaitForALongCall) {
+  TaskProcesses tasks(2, 1);
+  const ParameterServerStrategy strategy(tasks.chief());
+  const ClusterCoordinator coordinator(strategy);
+  for (int i = 0; i < 4; ++i) {
+    run_short_calls(coordinator);
+    const Gate gate;
+    std::vector<RemoteValue<int>> values;
+    for (int j = 0; j < 1000; ++j) values.push_back(coordinator.schedule<doubled>(j));
+    coordinator.schedule<hold>(gate.name());
+    for (int j = 0; j < 1000; ++j) values.push_back(coordinator.schedule<doubled>(j));
+    EXPECT_TRUE(end_soon(values)) << i;
+    gate.wait_until_held();
+    gate.open();
+    coordinator.join();
+  }
+}
+
+TEST(Coordinator, ACallWaitsForNoneThatWasScheduledLater) {
+  TaskProcesses tasks(2, 1);
+  const ParameterServerStrategy strategy(tasks.chief());
+  const ClusterCoordinator coordinator(strategy);
+  run_short_calls(coordinator);
+  const Gate gate;
+  coordinator.schedule<hold>(gate.name());
+  std::vector<RemoteValue<int>> early;
+  for (int j = 0; j < 100; ++j) early.push_back(coordinator.schedule<doubled>(j));
+  gate.wait_until_held();
+  // The other worker is never free.
+  const Deadline deadline = Deadline::after(std::chrono::seconds(20));
+  const auto is_ready = [](const RemoteValue<int>& value) { return value.is_ready(); };
+  while (!std::ranges::all_of(early, is_ready) && !deadline.expired()) coordinator.schedule<slowly>(0);
+  EXPECT_TRUE(std::ranges::all_of(early, is_ready));
+  gate.open();
+  coordinator.join();
 }
 
 TEST(Coordinator, AFullQueueWaits) {

@@ -64,6 +64,7 @@ class TemporaryFile {
               fmt::format("cohort-digits-{}{}", getpid(), extension)) {}
   ~TemporaryFile() { std::filesystem::remove_all(path_); }
   [[nodiscard]] std::string path() const { return path_.string(); }
+  [[nodiscard]] std::string word() const { return quoted(path()); }  ///< of a command
 
  private:
   std::filesystem::path path_;
@@ -71,7 +72,7 @@ class TemporaryFile {
 
 nlohmann::json train(int ranks, const std::string& options) {
   const TemporaryFile file(".json");
-  const Outcome outcome = run_digits(ranks, fmt::format("{} --json {}", options, file.path()));
+  const Outcome outcome = run_digits(ranks, fmt::format("{} --json {}", options, file.word()));
   EXPECT_EQ(outcome.status, 0) << outcome.output;
   std::ifstream stream(file.path());
   return nlohmann::json::parse(stream, nullptr, false);
@@ -122,7 +123,7 @@ TEST(Digits, AgreesOnTheLossHoweverReplicasAreSpread) {
 nlohmann::json train_on_servers(const std::string& roles, const std::string& options) {
   const TemporaryFile file(".json");
   const Outcome outcome = run(fmt::format("{} --roles {} -- {} {} --json {}", quoted(SUPERVISOR), roles,
-                                          quoted(PROGRAM), options, file.path()));
+                                          quoted(PROGRAM), options, file.word()));
   EXPECT_EQ(outcome.status, 0) << outcome.output;
   std::ifstream stream(file.path());
   return nlohmann::json::parse(stream, nullptr, false);
@@ -144,7 +145,7 @@ TEST(Digits, TrainsOnServersInBothWays) {
 TEST(Digits, EvaluatesBesideTheTraining) {
   const TemporaryFile file(".json");
   const Outcome outcome =
-      run_digits(4, fmt::format("--roles evaluator=1,worker=3 --epochs 3 --json {}", file.path()));
+      run_digits(4, fmt::format("--roles evaluator=1,worker=3 --epochs 3 --json {}", file.word()));
   ASSERT_EQ(outcome.status, 0) << outcome.output;
   std::ifstream stream(file.path());
   const auto results = nlohmann::json::parse(stream);
@@ -169,7 +170,7 @@ nlohmann::json last_epochs(const nlohmann::json& results, std::size_t count) {
 TEST(Digits, GoesOnFromItsNewestCheckpointToTheSameBits) {
   const auto undisturbed = train(2, "--epochs 6 --learning-rate 0.3");
   const TemporaryFile folder(".checkpoints");
-  const std::string saves = fmt::format("--learning-rate 0.3 --checkpoint {} --every 10", folder.path());
+  const std::string saves = fmt::format("--learning-rate 0.3 --checkpoint {} --every 10", folder.word());
   train(2, saves + " --epochs 4");  // 92 steps: the newest checkpoint is in the middle of the last epoch
   const Outcome again = run_digits(2, saves + " --epochs 6");
   EXPECT_EQ(again.status, 2);
@@ -188,7 +189,7 @@ TEST(Digits, GoesOnFromItsNewestCheckpointToTheSameBits) {
 TEST(Digits, EvaluatesWhatIsLeftAfterAResume) {
   const TemporaryFile folder(".checkpoints");
   const std::string saves =
-      fmt::format("--roles evaluator=1,worker=2 --checkpoint {} --every 23 --resume", folder.path());
+      fmt::format("--roles evaluator=1,worker=2 --checkpoint {} --every 23 --resume", folder.word());
   run_digits(3, saves + " --epochs 2");
   const Outcome more = run_digits(3, saves + " --epochs 3");
   EXPECT_EQ(more.status, 0) << more.output;
@@ -212,11 +213,11 @@ TEST(Digits, EvaluatesNothingWhereTfConfigHasWorkersOnly) {
 TEST(Digits, ReadsTheSameFromTfRecordAsFromCsv) {
   const TemporaryFile records(".tfrecord");
   const std::string csv = std::filesystem::path(PROGRAM).parent_path() / "data" / "digits.csv";
-  ASSERT_EQ(std::system(fmt::format("{} {} {}", quoted(CONVERTER), quoted(csv), records.path()).c_str()), 0);
+  ASSERT_EQ(std::system(fmt::format("{} {} {}", quoted(CONVERTER), quoted(csv), records.word()).c_str()), 0);
   for (const int replicas : {1, 2}) {
     const std::string options = fmt::format("--strategy mirrored --devices {} --epochs 5", replicas);
     const auto from_csv = train(1, options);
-    const auto from_records = train(1, fmt::format("{} --data {}", options, records.path()));
+    const auto from_records = train(1, fmt::format("{} --data {}", options, records.word()));
     EXPECT_EQ(worst_difference(from_csv, from_records), 0) << replicas << " replicas";
     EXPECT_EQ(from_csv["test_accuracy"], from_records["test_accuracy"]);
     // What it was before there were datasets of files.

@@ -4,6 +4,7 @@
 #
 #   build_script.sh BUILD_SH
 set -euo pipefail
+umask 022  # another user calls the copies
 
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
@@ -37,7 +38,7 @@ contains "build: 40 of 40 steps" "$said"
 [[ $(grep -c '^\[' "$scratch/tree/build/release.log") == 40 ]] || fail "the log has: $(<"$scratch/tree/build/release.log")"
 
 echo "one line that is rewritten on a terminal"
-said=$(script -qec "${build[*]}" /dev/null </dev/null) || fail "it fails: $said"
+said=$(script -qec "$(printf '%q ' "${build[@]}")" /dev/null </dev/null) || fail "it fails: $said"
 contains $'build: 1 of 40 steps, 0:00 min\rbuild: 2 of 40' "$said"
 [[ $(wc -l <<<"$said") == 3 ]] || fail "not 3 lines: $said"
 

@@ -157,8 +157,8 @@ echo "the real mpirun"
 status=0
 # shellcheck disable=SC2016  # expanded by the workers
 said=$("$cohort_run" -n 2 --restarts 1 bash -c '
-  if [[ $OMPI_COMM_WORLD_RANK == 1 && ! -e '"$scratch"'/again ]]; then touch '"$scratch"'/again; kill -KILL $$; fi
-  if [[ -e '"$scratch"'/again ]]; then echo "$OMPI_COMM_WORLD_RANK ends"; else sleep 60; fi' </dev/null 2>"$scratch/err") || status=$?
+  if [[ $OMPI_COMM_WORLD_RANK == 1 && ! -e $0/again ]]; then touch "$0"/again; kill -KILL $$; fi
+  if [[ -e $0/again ]]; then echo "$OMPI_COMM_WORLD_RANK ends"; else sleep 60; fi' "$scratch" </dev/null 2>"$scratch/err") || status=$?
 ((status == 0)) || fail "status $status: $(<"$scratch/err")"
 contains "1 ends" "$said"
 contains "a worker was ended by SIGKILL; the job is started again with 2 workers, 1 of 1 times" "$(<"$scratch/err")"

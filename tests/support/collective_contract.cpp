@@ -381,8 +381,28 @@ void check_sizes_and_memory(Communicator& communicator) {
   }
 }
 
+/// Messages with one tag come in the order of sending, however the receiver's looks fall between them.
+void check_order_of_messages(Communicator& communicator) {
+  constexpr std::int32_t kMessages = 1000;
+  const bool sends = communicator.rank() % 2 == 0;
+  const int other = communicator.rank() + (sends ? 1 : -1);
+  const Tensor message = Tensor::zeros({1}, DType::kInt32);
+  int late = 0;
+  for (std::int32_t i = 0; other < communicator.size() && i < kMessages; ++i) {
+    if (sends) {
+      message.span<std::int32_t>()[0] = i;
+      communicator.send(message, other, 9);
+    } else {
+      communicator.receive(message, other, 9);
+      late += message.span<std::int32_t>()[0] == i ? 0 : 1;
+    }
+  }
+  EXPECT_EQ(late, 0) << "messages that came out of order";
+}
+
 void check_messages(Communicator& communicator) {
   if (communicator.size() == 1) return;
+  check_order_of_messages(communicator);
   const int next = (communicator.rank() + 1) % communicator.size();
   const int previous = (communicator.rank() + communicator.size() - 1) % communicator.size();
   const Tensor first = Tensor::zeros({5}, DType::kInt32);

@@ -11,7 +11,11 @@
 // Functions have no captures; their arguments are sent (see cohort/server/detail/codec.h for what can be),
 // and PerWorker values arrive as the element of the worker that runs the function. What a function writes to
 // variables takes effect once, when it has ended, also if its worker is lost before or after that; it reads
-// its own writes. Functions run in any order.
+// its own writes.
+//
+// Calls go to free workers, first come first served. A few are sent ahead while calls are short; those that
+// then wait behind a long one go to whoever is free next. So no call waits for one that was scheduled after
+// it. They end in any order.
 //
 // The first function that fails ends the others: what was not begun is cancelled, what runs is interrupted at
 // its next read of a variable. Its error is thrown once, by `schedule`, `join` or `done`, whichever comes

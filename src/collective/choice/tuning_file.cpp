@@ -69,8 +69,9 @@ bool begins_as_tuning_file(std::string_view text) {
 
 /// What the file has; empty where there is none. @throws Foreign.
 std::string contents_of(const std::filesystem::path& path) {
-  if (!std::filesystem::exists(path)) return {};
-  if (!std::filesystem::is_regular_file(path)) throw Foreign("it is a folder, a pipe or a device");
+  const std::filesystem::file_status status = std::filesystem::status(path);
+  if (!std::filesystem::exists(status)) return {};
+  if (!std::filesystem::is_regular_file(status)) throw Foreign("it is a folder, a pipe or a device");
   int descriptor = -1;
   try {
     descriptor = open_regular_file(path, "file");

@@ -185,16 +185,26 @@ std::vector<int> FailureWatch::missing_members() const {
   }
   // Those behind the first one wait for it, too.
   if (open_.awaited == Awaited::kTurn && !missing.empty()) return {missing.front()};
-  // All are here, but one has stopped before it passed that on.
-  if (missing.empty() && open_.awaited == Awaited::kAnnouncements && !group_.tree().empty())
-    return LevelAnnouncements::find_idle(group_.tree(), priority_blocks_, open_.word);
   return missing;
+}
+
+std::vector<int> FailureWatch::members_that_pass_nothing_on() {
+  constexpr std::chrono::milliseconds kNap{100};
+  std::vector<int> idle;
+  if (open_.awaited == Awaited::kAnnouncements && !group_.tree().empty())
+    idle = LevelAnnouncements::find_idle(group_.tree(), priority_blocks_, open_.word);
+  if (idle.empty()) return {};
+  const auto now = Waiting::Clock::now();
+  if (!idle_ || idle_->number != open_.number) idle_ = {open_.number, now};
+  if (now - idle_->since < kNap) return {};
+  return idle;
 }
 
 void FailureWatch::require_nobody_late(const CollectiveCall& call, const Waiting& waiting) {
   const std::chrono::duration<double> timeout = group_.timeout(open_.as_called(call));
   if (timeout.count() <= 0 || waiting.waited() < timeout) return;
-  const std::vector<int> missing = missing_members();
+  std::vector<int> missing = missing_members();
+  if (missing.empty()) missing = members_that_pass_nothing_on();
   if (missing.empty()) return;
   fail(DeadlineExceeded(ErrorOrigin{name_of(call), missing.front(), group_.host_of(missing.front())},
                         explain_missing(open_.as_called(call), open_.number, {missing}, group_.members(),

@@ -84,6 +84,8 @@ class FailureWatch {
   [[nodiscard]] std::uint64_t announced_word(int member) const noexcept;
   [[nodiscard]] bool has_done_what_is_awaited(int member) const noexcept;
   [[nodiscard]] std::vector<int> missing_members() const;
+  /// All are here, but some have stopped before they passed that on, as seen twice, some time apart.
+  [[nodiscard]] std::vector<int> members_that_pass_nothing_on();
   void describe_call(const CollectiveCall& call);
   void record_purpose(const CollectiveCall& call);
   void put_in_words(const CollectiveCall& call);
@@ -104,6 +106,12 @@ class FailureWatch {
   OwnCommunicators* own_communicators_ = nullptr;
   std::optional<Error> failure_;
   std::optional<Waiting::Clock::time_point> departure_noticed_;
+  /// When members were first seen that pass nothing on, and in which call.
+  struct Idle {
+    std::uint64_t number;
+    Waiting::Clock::time_point since;
+  };
+  std::optional<Idle> idle_;
   std::uint64_t recorded_purpose_of_ = 0;  ///< the number of a call, plus 1
 };
 

@@ -113,13 +113,17 @@ bool Mailbox::is_for(const Envelope& envelope, const CollectiveCall& receive) co
          envelope.tag.load(std::memory_order_relaxed) == receive.tag;
 }
 
-Envelope* Mailbox::find_for(const CollectiveCall& call) const {
-  Envelope* first = nullptr;
+std::optional<Mailbox::Found> Mailbox::look_for(const CollectiveCall& call) const {
+  std::optional<Found> first;
+  bool is_busy = false;
   const auto look_through = [&](std::span<Envelope> envelopes) {
     for (Envelope& envelope : envelopes) {
-      if (envelope.state.load(std::memory_order_acquire) != Envelope::State::kPosted) continue;
+      const Envelope::State state = envelope.state.load(std::memory_order_acquire);
+      if (state != Envelope::State::kPosted && state != Envelope::State::kBeingTaken) continue;
       if (!is_for(envelope, call)) continue;
-      if (first == nullptr || envelope.number < first->number) first = &envelope;
+      if (state == Envelope::State::kBeingTaken) is_busy = true;
+      const std::uint64_t number = envelope.number.load(std::memory_order_relaxed);
+      if (!first || number < first->number) first = {&envelope, number};
     }
   };
   const int from = local_rank_of(call);
@@ -129,17 +133,31 @@ Envelope* Mailbox::find_for(const CollectiveCall& call) const {
        more = follow(from, more->more)) {
     look_through(more->envelopes);
   }
-  return first;
+  return is_busy ? std::nullopt : first;
+}
+
+std::optional<Mailbox::Found> Mailbox::find_for(const CollectiveCall& call) const {
+  std::optional<Found> found = look_for(call);
+  const Envelope* const first = endpoint_.group().control_block(local_rank_of(call)).envelopes.data();
+  // While the others were looked at, earlier messages may have been posted in those that were free before.
+  // Having seen the later one makes them visible.
+  while (found && found->envelope != first) {
+    const std::optional<Found> again = look_for(call);
+    if (again == found) break;
+    found = again;
+  }
+  return found;
 }
 
 Envelope* Mailbox::take_for(const CollectiveCall& call) const {
-  Envelope* envelope = find_for(call);
+  const std::optional<Found> found = find_for(call);
+  if (!found) return nullptr;
+  Envelope& envelope = *found->envelope;
   auto posted = Envelope::State::kPosted;
-  // A sender that has given up takes its envelope back, and may have posted it anew for somebody else.
-  if (envelope == nullptr || !envelope->state.compare_exchange_strong(posted, Envelope::State::kBeingTaken))
-    return nullptr;
-  if (is_for(*envelope, call)) return envelope;
-  release(*envelope, Envelope::State::kPosted);
+  if (!envelope.state.compare_exchange_strong(posted, Envelope::State::kBeingTaken)) return nullptr;
+  // A sender that has given up takes its envelope back, and may have posted it anew.
+  if (envelope.number.load(std::memory_order_relaxed) == found->number) return &envelope;
+  release(envelope, Envelope::State::kPosted);
   return nullptr;
 }
 
@@ -212,7 +230,7 @@ void Mailbox::check_for_failure(const CollectiveCall& call, const Waiting& waiti
   const bool left = group.control_block(local_rank_of(call)).left.load(std::memory_order_acquire);
   if (!late && !left) return;
   if (call.kind == CollectiveKind::kReceive) {
-    if (find_for(call) != nullptr) return;
+    if (find_for(call)) return;
   } else if (posted_.contains(&call)) {
     if (!take_back(call)) return;
   }

@@ -10,6 +10,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include <cohort/collective/task.h>
@@ -51,7 +52,16 @@ class Mailbox {
   [[nodiscard]] Sending* add_envelopes();
   [[nodiscard]] MoreEnvelopes* follow(int member, const EnvelopeChain& link) const;
   [[nodiscard]] bool is_for(const Envelope& envelope, const CollectiveCall& receive) const noexcept;
-  [[nodiscard]] Envelope* find_for(const CollectiveCall& call) const;
+  struct Found {
+    Envelope* envelope = nullptr;
+    std::uint64_t number = 0;
+
+    bool operator==(const Found&) const = default;
+  };
+
+  /// The first message for the call that is there; nothing while one is only looked at for another receive.
+  [[nodiscard]] std::optional<Found> find_for(const CollectiveCall& call) const;
+  [[nodiscard]] std::optional<Found> look_for(const CollectiveCall& call) const;
   [[nodiscard]] Envelope* take_for(const CollectiveCall& call) const;
   [[nodiscard]] bool take_back(const CollectiveCall& call);
   [[nodiscard]] bool fetch(const CollectiveCall& call, Envelope& envelope) const;

@@ -161,13 +161,15 @@ bool NodeCommunicatorImpl::answer_questions() noexcept {
 
 void NodeCommunicatorImpl::close() {
   if (!group().is_of_this_process()) return;
+  // Read once: the thread that drives calls in flight may end the last of them at any time.
+  const bool was_idle = idle();
   // The members of its node see that a member has left; other nodes have to be told, if it left by an error.
-  if (idle() && (inter_node_ == nullptr || group().failed())) return;
+  if (was_idle && (inter_node_ == nullptr || group().failed())) return;
   const MemberInfo& own = group().members()[static_cast<std::size_t>(rank())];
-  if (const std::optional<Error> error = error_of_unwinding(rank(), own, !idle())) {
+  if (const std::optional<Error> error = error_of_unwinding(rank(), own, !was_idle)) {
     // Others may still be at the end of a call that this member has finished. Nothing has failed in it, and
     // if all of them leave after it, as preempted jobs do, nothing ever does.
-    return idle() ? inter_node_->tell_of_leaving(*error, calls_) : abort(*error);
+    return was_idle ? inter_node_->tell_of_leaving(*error, calls_) : abort(*error);
   }
   while (const std::shared_ptr<Operation> unheld = find_unheld()) {
     try {

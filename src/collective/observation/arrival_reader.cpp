@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -32,14 +33,14 @@ std::uint64_t newest_entry(const MemberRecord& record, std::uint64_t written) {
   return written;
 }
 
-/// For how long a thread could have run and did not, in nanoseconds; 0 where the system does not say.
-std::int64_t wait_for_cores(std::int64_t process, std::int32_t thread) {
+/// For how long a thread could have run and did not, in nanoseconds; nothing where the system does not say.
+std::optional<std::int64_t> wait_for_cores(std::int64_t process, std::int32_t thread) {
   // How long it has run, how long it has waited, and how often.
   const std::string text = read_system_file(fmt::format("/proc/{}/task/{}/schedstat", process, thread));
   const std::size_t second = text.find(' ');
+  if (second == std::string::npos) return std::nullopt;
   std::int64_t waited = 0;
-  if (second != std::string::npos)
-    std::from_chars(text.data() + second + 1, text.data() + text.size(), waited);
+  std::from_chars(text.data() + second + 1, text.data() + text.size(), waited);
   return waited;
 }
 
@@ -66,9 +67,12 @@ bool ArrivalReader::misses_ends() const noexcept {
 /// late: what it has waited since the last reading is taken to lie in the calls that it came late to.
 void ArrivalReader::explain_by_cores(std::span<CallArrivals> calls) {
   for (Member& member : members_) {
-    const std::int64_t waited = wait_for_cores(member.record->process.pid, member.record->thread);
-    std::int64_t left = waited - std::exchange(member.waited_for_core, waited);
-    if (waited == left) continue;  // the first reading says nothing of a time
+    // A thread that has ended, or a process without a free descriptor, says nothing now.
+    const std::optional<std::int64_t> waited =
+        wait_for_cores(member.record->process.pid, member.record->thread);
+    if (!waited) continue;
+    std::int64_t left = *waited - std::exchange(member.waited_for_core, *waited);
+    if (*waited == left) continue;  // the first reading says nothing of a time
     for (CallArrivals& call : calls) {
       if (call.last != member.record->worker) continue;
       call.away.core = std::min(left, call.lateness());

@@ -91,7 +91,11 @@ bool read_record(const MemberRecord& record, const StampScale& scale, ReportedMe
   }
   std::ranges::sort(calls, {}, &std::pair<std::uint64_t, RecordedCall>::first);
   member.calls.clear();
-  for (auto& [version, call] : calls) member.calls.push_back(std::move(call));
+  for (auto& [version, call] : calls) {
+    // The member may have begun it since.
+    if (!is_message(call.kind)) member.begun = std::max(member.begun, call.number + 1);
+    member.calls.push_back(std::move(call));
+  }
   return true;
 }
 
