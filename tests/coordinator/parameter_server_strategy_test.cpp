@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <functional>
+#include <limits>
 #include <thread>
 
 #include <cohort/coordinator/serve.h>
@@ -24,8 +25,10 @@ namespace {
 
 using test::TaskProcesses;
 using testing::AllOf;
+using testing::Each;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::IsNan;
 using testing::ThrowsMessage;
 
 const ClusterTask kChief{"chief", 0};
@@ -150,6 +153,18 @@ TEST(ParameterServerStrategy, ServersMakeStepsWithUpdateOptions) {
   expect_as_local<Momentum>({.clip = {.global_norm = 0.5, .each_replica = true}});
   expect_as_local<Momentum>({.weight_decay = 0.1, .accumulation_steps = 3});
   expect_as_local<Momentum>({.clip = {.global_norm = 0.5}, .loss_scale = LossScaleOptions{.first = 4}});
+}
+
+TEST(ParameterServerStrategy, ServersGetNaNWhereANormIsNotFinite) {
+  const TaskProcesses tasks(0, 1);
+  const ParameterServerStrategy strategy(tasks.chief());
+  auto scope = strategy.scope();
+  const Variable weights({.initial_value = Tensor::from({1.0F, 2.0F})});
+  Sgd sgd;
+  sgd.set_update_options({.clip = {.norm = 1}});
+  const float infinity = std::numeric_limits<float>::infinity();
+  strategy.run([&] { sgd.apply_gradients({{Tensor::from({100.0F, infinity}), weights}}); });
+  EXPECT_THAT(floats(weights.read()), Each(IsNan()));
 }
 
 TEST(ParameterServerStrategy, ServersKeepNeitherAveragesNorMasters) {

@@ -55,6 +55,21 @@ TEST(ReductionsOverRanks, ScatterWhatTheySumUpInPartsOfAnyLength) {
   });
 }
 
+TEST(ReductionsOverRanks, UnwindWhileTheirLastCallEnds) {
+  for (int i = 0; i < 300; ++i) {
+    const Tensor square = Tensor::zeros({3, 3}, DType::kFloat32);
+    const Tensor other = session().rank() == 1 ? Tensor::zeros({2, 1, 2}, DType::kFloat32) : square;
+    const auto refused = [&] {
+      const MultiWorkerMirroredStrategy all(session(), {}, cpu_devices(2));
+      all.reduce(ReduceOp::kSum, PerReplica<Tensor>({square, other}), Axes{1, -2});
+    };
+    if (workers() == 1)
+      refused();
+    else
+      EXPECT_THROW(refused(), Error) << i;
+  }
+}
+
 TEST(ReductionsOverRanks, NameTheWorkerWhoseSlicesDiffer) {
   if (workers() < 3) GTEST_SKIP() << "without a majority, all are named";
   const auto all = strategy();

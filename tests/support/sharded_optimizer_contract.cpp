@@ -145,6 +145,22 @@ void check_options(const Strategy& strategy, DType dtype, const UpdateOptions& o
   expect_equal_bits(optimizer, alone, sharded, shared, what + ", swapped");
 }
 
+/// The element is on one worker alone, and all see it.
+void check_norm_that_is_not_finite(const Strategy& strategy) {
+  const auto scope = strategy.scope();
+  const Variable variable({.shape = {5}, .dtype = DType::kFloat32, .name = "clipped"});
+  auto sgd = std::make_unique<Sgd>();
+  sgd->set_update_options({.clip = {.global_norm = 1}});
+  ShardedOptimizer sharded(std::move(sgd));
+  strategy.run([&](ReplicaContext& replica) {
+    const Tensor gradient = Tensor::full({5}, DType::kFloat32, 100);
+    if (replica.replica_id_in_sync_group() == 0)
+      gradient.span<float>()[3] = std::numeric_limits<float>::quiet_NaN();
+    sharded.apply_gradients({{gradient, variable}});
+  });
+  for (const float value : variable.read().span<float>()) EXPECT_TRUE(std::isnan(value));
+}
+
 }  // namespace
 
 void check_bits_of_shares(Bootstrap& worker, int devices, bool reproducible) {
@@ -183,6 +199,7 @@ void check_options_of_shares(Bootstrap& worker, int devices) {
   for (const auto& [what, options] : cases) check_options<Adam>(strategy, DType::kBFloat16, options, what);
   check_options<Adagrad>(strategy, DType::kFloat32, {.clip = {.norm = 0.5}},
                          "slots that begin with a number");
+  check_norm_that_is_not_finite(strategy);
 }
 
 void check_slots_of_shares(Bootstrap& worker, int devices) {

@@ -17,9 +17,11 @@
 namespace cohort {
 namespace {
 
-/// Not NaN for a norm that is: a gradient that is not finite stays as it is.
+/// NaN for a norm that is not finite: no finite element may then make a step beyond the limit.
 double factor_to(const std::optional<double>& limit, double norm) {
-  return limit && norm > *limit ? *limit / norm : 1;
+  if (!limit) return 1;
+  if (!std::isfinite(norm)) return std::numeric_limits<double>::quiet_NaN();
+  return norm > *limit ? *limit / norm : 1;
 }
 
 void scale_elements(const Tensor& tensor, double factor, double largest) {

@@ -13,6 +13,7 @@ namespace {
 using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsNan;
 using ::testing::ThrowsMessage;
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
@@ -48,6 +49,48 @@ TEST_P(GradientOptions, ClippingByGlobalNormKeepsTheDirectionOfAll) {
   EXPECT_THAT(values(second), near({-1.2}, 1e-6));
   step(optimizer, {first, second}, {Tensor::from({0.3, 0.4}), Tensor::from({1.0})});
   EXPECT_THAT(values(first), near({-0.6, -0.8})) << "below the limit nothing changes";
+}
+
+void expect_nan(const Variable& variable) {
+  for (const Tensor& component : variable.components()) EXPECT_THAT(numbers(component), Each(IsNan()));
+}
+
+TEST_P(GradientOptions, ANormThatIsNotFiniteMakesAllThatItIsOfNaN) {
+  for (const double broken : {std::numeric_limits<double>::quiet_NaN(), kInfinity, -kInfinity}) {
+    for (const ClipOptions& clip : {ClipOptions{.norm = 1}, ClipOptions{.global_norm = 1}}) {
+      for (const std::int64_t calls : {1, 2}) {
+        for (const bool each_replica : {false, true}) {
+          const Variable first = variable_of(Tensor::from({0.0, 0.0}));
+          const Variable second = variable_of(Tensor::from({0.0, 0.0}), "second");
+          Sgd optimizer({.learning_rate = 1});
+          UpdateOptions options{.clip = clip, .accumulation_steps = calls};
+          options.clip.each_replica = each_replica;
+          optimizer.set_update_options(options);
+          for (std::int64_t call = 0; call < calls; ++call) {
+            strategy_.run([&](ReplicaContext& replica) {
+              const bool is_first = replica.replica_id_in_sync_group() == 0;
+              optimizer.apply_gradients({{Tensor::from({100.0, is_first ? broken : 100.0}), first},
+                                         {Tensor::from({100.0, 0.0}), second}});
+            });
+          }
+          expect_nan(first);
+          if (clip.global_norm)
+            expect_nan(second);
+          else
+            EXPECT_THAT(values(second), near({each_replica ? -1.0 * replicas() : -1.0, 0}));
+        }
+      }
+    }
+  }
+}
+
+TEST_P(GradientOptions, ALossScaleMakesNoStepWhereANormIsNotFinite) {
+  const Variable weights = variable_of(Tensor::from({0.0, 0.0}));
+  Sgd optimizer({.learning_rate = 1});
+  optimizer.set_update_options({.clip = {.global_norm = 1}, .loss_scale = LossScaleOptions{.first = 2}});
+  step(optimizer, {weights}, {Tensor::from({100.0, kInfinity})});
+  EXPECT_THAT(values(weights), Each(0));
+  EXPECT_EQ(optimizer.iterations(), 0);
 }
 
 // Of the mean, where examples are given: it does not depend on how many there are.
