@@ -4,6 +4,9 @@
 // its bound. When that passes, the log gets all processes of the test with the stacks of their threads; then
 // these are ended, and `bounded` ends by SIGALRM, which no property of a test in CTest takes for a success,
 // as it may take an exit status. Who outlives the test is named and ended, too.
+//
+// Each test has a folder of its own for Open MPI's sessions, which is removed: launchers that start and end
+// beside each other would make and remove the same one, and now and then one fails.
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -14,8 +17,10 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <optional>
 #include <string>
+#include <system_error>
 
 #include <fmt/format.h>
 
@@ -81,6 +86,25 @@ std::optional<int> status_by(Clock::time_point end, pid_t command) {
   }
 }
 
+class SessionFolder {
+ public:
+  SessionFolder() {
+    std::error_code error;
+    const std::filesystem::path place = std::filesystem::temp_directory_path(error);
+    std::string path = (place / "bounded-XXXXXX").string();
+    if (error || ::mkdtemp(path.data()) == nullptr) return;
+    path_ = path;
+    ::setenv("OMPI_MCA_orte_tmpdir_base", path_.c_str(), 1);
+  }
+  void remove() const {
+    std::error_code ignored;
+    if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
+  }
+
+ private:
+  std::string path_;
+};
+
 [[noreturn]] void end_by(int signal) {
   const rlimit no_core{};  // where there is one, it is the command's
   ::setrlimit(RLIMIT_CORE, &no_core);
@@ -104,7 +128,7 @@ void end_all() {
   print(left);
 }
 
-[[noreturn]] void give_up(std::chrono::seconds limit, const char* name) {
+[[noreturn]] void give_up(std::chrono::seconds limit, const char* name, const SessionFolder& sessions) {
   say(fmt::format("no end after {} s: {}; its processes:", limit.count(), name));
   const std::vector<Process> processes = descendants();
   print(processes);
@@ -112,6 +136,7 @@ void end_all() {
   end_all();
   say(fmt::format("no end after {} s: {}; {} processes were ended, see above what they waited for",
                   limit.count(), name, processes.size()));
+  sessions.remove();
   end_by(SIGALRM);
 }
 
@@ -122,6 +147,7 @@ int run(char** command) {
     return 2;
   }
   const auto end = Clock::now() + *limit;
+  const SessionFolder sessions;
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   ::signal(SIGCHLD, SIG_DFL);
   const sigset_t set = waited_for();
@@ -133,12 +159,13 @@ int run(char** command) {
     return 1;
   }
   const std::optional<int> status = status_by(end, child);
-  if (!status) give_up(*limit, command[0]);
+  if (!status) give_up(*limit, command[0], sessions);
   if (!have_ended_within(kForTheRest)) {
     say(fmt::format("{} has ended, but these of its processes live on:", command[0]));
     print(descendants());
     end_all();
   }
+  sessions.remove();
   end_as(*status);
 }
 

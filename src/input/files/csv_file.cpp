@@ -33,10 +33,30 @@ bool fits(double value) {
   }
 }
 
+/// Whether a number that std::from_chars reads, but finds out of range, is too small: not which side it is.
+bool is_below_one(std::string_view text) {
+  const std::size_t digits = std::min(text.find_first_of("eE"), text.size());
+  std::int64_t exponent = 0;
+  if (digits < text.size()) {
+    const bool is_negative = text[digits + 1] == '-';
+    const std::size_t begin = digits + (is_negative || text[digits + 1] == '+' ? 2 : 1);
+    // One that is itself out of range decides alone.
+    if (std::from_chars(text.data() + begin, text.data() + text.size(), exponent).ec != std::errc())
+      return is_negative;
+    if (is_negative) exponent = -exponent;
+  }
+  const std::size_t point = std::min(text.substr(0, digits).find('.'), digits);
+  const std::size_t first = text.substr(0, digits).find_first_of("123456789");
+  if (first == std::string_view::npos) return true;
+  const auto before_point = static_cast<std::int64_t>(point) - static_cast<std::int64_t>(first);
+  return before_point + exponent <= 0;
+}
+
 template <Element T>
 Parsed parse(std::string_view text, T& number) {
   while (text.starts_with(' ')) text.remove_prefix(1);
   while (text.ends_with(' ')) text.remove_suffix(1);
+  if (text.starts_with('+') && !text.starts_with("+-") && !text.starts_with("++")) text.remove_prefix(1);
   const char* end = text.data() + text.size();
   if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
     // Not through double, which would round large integers.
@@ -47,7 +67,11 @@ Parsed parse(std::string_view text, T& number) {
   double value = 0;
   const auto [stopped, status] = std::from_chars(text.data(), end, value);
   if (stopped != end || status == std::errc::invalid_argument) return Parsed::kNotANumber;
-  if (status == std::errc::result_out_of_range || !fits<T>(value)) return Parsed::kDoesNotFit;
+  if (status == std::errc::result_out_of_range) {
+    if (std::is_integral_v<T> || !is_below_one(text)) return Parsed::kDoesNotFit;
+    value = text.starts_with('-') ? -0.0 : 0.0;
+  }
+  if (!fits<T>(value)) return Parsed::kDoesNotFit;
   number = convert_element<T>(value);
   return Parsed::kNumber;
 }
@@ -87,6 +111,7 @@ CsvFile::~CsvFile() = default;
 void CsvFile::read_header() {
   const auto names = parser_->next();
   if (!names) throw DataLoss("{}: no header in the file, which has no lines", parser_->path());
+  may_begin_with_comment_ = names->front().text.starts_with('#');
   for (const CsvField& name : *names) header_.emplace_back(name.text);
   choose_columns(header_.size());
 }
@@ -123,10 +148,15 @@ std::size_t CsvFile::find_column(const std::string& name) const {
 bool CsvFile::next() {
   const auto fields = parser_->next();
   if (!fields) return false;
-  if (fields_per_row_ == 0) choose_columns(fields->size());
+  const bool begins_like_comment = fields->front().text.starts_with('#');
+  if (fields_per_row_ == 0) {
+    may_begin_with_comment_ = begins_like_comment;
+    choose_columns(fields->size());
+  }
   if (fields->size() != fields_per_row_) {
-    throw DataLoss("{}:{}: {} fields where the {} has {}", parser_->path(), parser_->line_number(),
-                   fields->size(), header_.empty() ? "first row" : "header", fields_per_row_);
+    throw DataLoss("{}:{}: {} fields where the {} has {}{}", parser_->path(), parser_->line_number(),
+                   fields->size(), header_.empty() ? "first row" : "header", fields_per_row_,
+                   about_comments(begins_like_comment || may_begin_with_comment_));
   }
   row_.assign(fields->begin(), fields->end());
   return true;
@@ -174,8 +204,14 @@ template bool CsvFile::number(std::size_t) const;
 void CsvFile::throw_not_a_number(std::size_t column) const {
   // A forgotten has_header shows here.
   const bool may_be_header = parser_->line_number() == 1 && !options_.has_header;
+  const bool may_be_comment = row_.front().text.starts_with('#');
   throw DataLoss("{} is '{}', which is not a number{}", describe(column), excerpt(text(column)),
-                 may_be_header ? "; if this line names the columns, set has_header" : "");
+                 may_be_header && !may_be_comment ? "; if this line names the columns, set has_header"
+                                                  : about_comments(may_be_comment));
+}
+
+std::string CsvFile::about_comments(bool begins_like_one) const {
+  return begins_like_one && !options_.comment ? "; if lines that begin with # are comments, set comment to '#'" : "";
 }
 
 void CsvFile::throw_does_not_fit(std::size_t column, DType dtype) const {

@@ -113,14 +113,24 @@ TEST_F(CsvDataset, TellsAMissingFieldFromAnEmptyOne) {
   const auto rows = read<Row>(",\n\"\",5\n");
   EXPECT_EQ(rows[0], Row(std::nullopt, std::nullopt));
   EXPECT_EQ(rows[1], Row("", 5));
-  EXPECT_THAT(reading<Row>("a,\"\"\n"),
+  EXPECT_THAT(read<Row>("a,\"\"\n"), ElementsAre(Row("a", std::nullopt)));
+  using Whole = std::pair<std::optional<std::string>, int>;
+  EXPECT_THAT(reading<Whole>("a,\"\"\n"),
               ThrowsMessage<DataLoss>(HasSubstr("field 2 is '', which is not a number")));
 }
 
 TEST_F(CsvDataset, TakesCommentsAsItIsTold) {
-  EXPECT_THAT(read<std::string>("#one\ntwo\n"), ElementsAre("two"));
-  EXPECT_THAT(read<std::string>("#one\ntwo\n", {.comment = std::nullopt}), ElementsAre("#one", "two"));
+  EXPECT_THAT(read<std::string>("#one\ntwo\n", {.comment = '#'}), ElementsAre("two"));
+  EXPECT_THAT(read<std::string>("#one\ntwo\n"), ElementsAre("#one", "two"));
+  EXPECT_THAT(read<int>("#n\n2\n", {.has_header = true, .columns = {"#n"}}), ElementsAre(2));
   EXPECT_THAT(read<std::string>("#one\n;two\n", {.comment = ';'}), ElementsAre("#one"));
+}
+
+TEST_F(CsvDataset, SaysThatALineLooksLikeAComment) {
+  const auto advises = ThrowsMessage<DataLoss>(HasSubstr("set comment to '#'"));
+  EXPECT_THAT(reading<int>("# a number\n2\n"), advises);
+  EXPECT_THAT((reading<std::pair<int, int>>("1,2\n# two numbers\n")), advises);
+  EXPECT_THAT(reading<Tensor>("# two numbers\n1,2\n"), advises);
 }
 
 TEST_F(CsvDataset, MayHaveNoRow) {
@@ -187,7 +197,7 @@ TEST_F(CsvDataset, RefusesOptionsThatContradictEachOther) {
   EXPECT_THAT(reading<int>("", {.has_header = true, .columns = {"a", "b"}}),
               refused("2 columns are named (a, b), but a row takes 1"));
   for (const char delimiter : {'"', '\n', '\r', '#'})
-    EXPECT_THAT(reading<Tensor>("", {.delimiter = delimiter}), refused("cannot delimit"));
+    EXPECT_THAT(reading<Tensor>("", {.delimiter = delimiter, .comment = '#'}), refused("cannot delimit"));
 }
 
 TEST_F(CsvDataset, SkipsRowsUnread) {

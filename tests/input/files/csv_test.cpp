@@ -11,6 +11,7 @@ namespace cohort {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
@@ -64,11 +65,12 @@ TEST(Csv, MayComeFromAnotherSystem) {
 }
 
 TEST(Csv, SkipsCommentsAndEmptyLines) {
-  EXPECT_THAT(read("# from a sensor\n\n1,2\n\r\n#3,4\n5,6\n\n").span<float>(), ElementsAre(1, 2, 5, 6));
+  EXPECT_THAT(read("# from a sensor\n\n1,2\n\r\n#3,4\n5,6\n\n", {.comment = '#'}).span<float>(), ElementsAre(1, 2, 5, 6));
 }
 
 TEST(Csv, SkipsTheHeaderWhenThereIsOne) {
-  EXPECT_THAT(read("# made by hand\nx,y\n1,2\n", {.has_header = true}).span<float>(), ElementsAre(1, 2));
+  EXPECT_THAT(read("# made by hand\nx,y\n1,2\n", {.has_header = true, .comment = '#'}).span<float>(),
+              ElementsAre(1, 2));
   EXPECT_THROW(reading("x,y\n1,2\n")(), DataLoss);
 }
 
@@ -102,14 +104,33 @@ TEST(Csv, ReadsIntegersInOtherNotations) {
               ElementsAre(3, 1000, -25));
 }
 
+TEST(Csv, ReadsNumbersWithASign) {
+  EXPECT_THAT(read("+1.5,-2,+3e+1").span<float>(), ElementsAre(1.5, -2, 30));
+  EXPECT_THAT(read("+7,-8", {.dtype = DType::kInt64}).span<std::int64_t>(), ElementsAre(7, -8));
+}
+
+TEST(Csv, TakesWhatIsTooSmallForTheNearestNumber) {
+  const std::string tiny = "1e-400,-1e-400,+0.00001e-999999999999999999999,123e-5000,0e-5000";
+  for (const DType dtype : {DType::kFloat64, DType::kFloat32, DType::kFloat16, DType::kBFloat16}) {
+    const Tensor row = read(tiny, {.dtype = dtype}).cast(DType::kFloat64);
+    EXPECT_THAT(row.span<double>(), Each(0)) << to_string(dtype);
+  }
+  EXPECT_EQ(read("4.9e-324", {.dtype = DType::kFloat64}).item<double>(),
+            std::numeric_limits<double>::denorm_min());
+  EXPECT_EQ(read("1.4e-45").item<float>(), std::numeric_limits<float>::denorm_min());
+  for (const char* large : {"1e400", "-1e400", "123456789e99999999999999999999", "0.1e400"})
+    EXPECT_THAT(reading(large, {.dtype = DType::kFloat64}), ThrowsMessage<DataLoss>(HasSubstr("cannot hold")));
+  EXPECT_THAT(reading("1e-400", {.dtype = DType::kInt32}), ThrowsMessage<DataLoss>(HasSubstr("cannot hold")));
+}
+
 TEST(Csv, NamesFileLineAndFieldOfWhatIsNoNumber) {
   const CsvFile file("# comment\n1,2\n\n3,four\n");
-  EXPECT_THAT([&] { return read_csv(file.path()); },
+  EXPECT_THAT([&] { return read_csv(file.path(), {.comment = '#'}); },
               ThrowsMessage<DataLoss>(file.path() + ":4: field 2 is 'four', which is not a number"));
 }
 
 TEST(Csv, RefusesFieldsThatAreNotNumbersThroughout) {
-  for (const char* field : {"", " ", "1x", "x1", "1 2", "0x10", "--1", "\"1 2\"", "1e"}) {
+  for (const char* field : {"", " ", "1x", "x1", "1 2", "0x10", "--1", "+-1", "++1", "+", "\"1 2\"", "1e"}) {
     EXPECT_THAT(reading(std::string("0,") + field + "\n"),
                 ThrowsMessage<DataLoss>(AllOf(HasSubstr(":1: field 2 is '"), HasSubstr("not a number"))))
         << field;
@@ -177,7 +198,7 @@ TEST(Csv, NamesARowOfAnotherLength) {
 TEST(Csv, WithoutARowIsAnError) {
   EXPECT_THAT(reading(""), ThrowsMessage<DataLoss>(HasSubstr("the file is empty")));
   for (const char* text : {"\n\n", "# nothing\n"}) {
-    EXPECT_THAT(reading(text), ThrowsMessage<DataLoss>(HasSubstr("no rows of numbers")));
+    EXPECT_THAT(reading(text, {.comment = '#'}), ThrowsMessage<DataLoss>(HasSubstr("no rows of numbers")));
   }
   EXPECT_THROW(reading("x,y\n", {.has_header = true})(), DataLoss);
 }

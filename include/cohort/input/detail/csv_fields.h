@@ -59,7 +59,8 @@ void read_csv_fields(const CsvFile& file, std::size_t& column, T& value) {
   } else if constexpr (std::is_same_v<T, std::string>) {
     value = file.text(column++);
   } else if constexpr (kIsInstance<T, std::optional>) {
-    if (file.is_missing(column)) {
+    constexpr bool kIsNumber = Element<typename T::value_type>;
+    if (kIsNumber ? file.is_empty(column) : file.is_missing(column)) {
       value.reset();
       ++column;
     } else {

@@ -41,6 +41,8 @@ class CsvFile {
   [[nodiscard]] std::string_view text(std::size_t column) const;
   /// Whether the field is empty, without even quotes.
   [[nodiscard]] bool is_missing(std::size_t column) const;
+  /// Whether it is empty, in quotes or not.
+  [[nodiscard]] bool is_empty(std::size_t column) const { return text(column).empty(); }
   /// @throws DataLoss when the field is not a number, or not one of `T`.
   template <Element T>
   [[nodiscard]] T number(std::size_t column) const;
@@ -53,6 +55,8 @@ class CsvFile {
   [[nodiscard]] const CsvField& field(std::size_t column) const;
   [[noreturn]] void throw_not_a_number(std::size_t column) const;
   [[noreturn]] void throw_does_not_fit(std::size_t column, DType dtype) const;
+  /// An advice, where a line that begins with # is not what it should be.
+  [[nodiscard]] std::string about_comments(bool begins_like_one) const;
   [[nodiscard]] std::string describe(std::size_t column) const;
 
   std::unique_ptr<CsvParser> parser_;
@@ -62,6 +66,7 @@ class CsvFile {
   std::size_t fields_per_row_ = 0;  ///< 0 before the first row
   std::vector<std::size_t> wanted_;
   std::vector<CsvField> row_;
+  bool may_begin_with_comment_ = false;
 };
 
 }  // namespace cohort::detail

@@ -7,8 +7,9 @@
 //     csv_dataset<House>({"a.csv", "b.csv"}, {.has_header = true, .columns = {"street", "rent", "built"}})
 //     csv_dataset<Tensor>({"digits.csv"}, {.dtype = DType::kFloat32})
 //
-// Blank lines are skipped, and spaces around numbers. A field is a number only if all of it is one, and its
-// type can hold it; nothing is rounded to an integer.
+// Blank lines are skipped, and spaces around numbers. A field is a number only if all of it is one, perhaps
+// with a sign, and its type can hold it: what is too small for a floating type becomes its nearest number, or
+// 0; nothing is rounded to an integer.
 #pragma once
 
 #include <memory>
@@ -27,7 +28,8 @@ namespace cohort {
 
 /// One element per row. A `Row` is
 /// - a Tensor, of shape [columns] and of `options.dtype`;
-/// - a number or a std::string, which takes one column; a std::optional of one, for fields that may be empty;
+/// - a number or a std::string, which takes one column; a std::optional of one, for fields that may be empty,
+///   where "" is an empty string, but no number;
 /// - a tuple, pair, array or aggregate (COHORT_FIELDS) of these: as many columns, in their order.
 /// Map rows of the latter kinds to tensors before they are batched.
 /// @throws InvalidArgument without a file, and for options that contradict each other. When iterated:

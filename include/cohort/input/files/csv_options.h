@@ -14,7 +14,7 @@ struct CsvOptions {
   std::optional<DType> dtype = {};
   char delimiter = ',';
   bool has_header = false;                ///< the first line of each file names the columns
-  std::optional<char> comment = '#';      ///< lines that start with it are skipped; nothing: none
+  std::optional<char> comment = {};       ///< lines that start with it are skipped; RFC 4180 has none
   std::vector<std::string> columns = {};  ///< names of the wanted columns, in this order; empty: all
 };
 
