@@ -48,6 +48,7 @@ unshare --mount --net --uts true 2>/dev/null || refuse "namespaces are not permi
 work=$(mktemp -d /tmp/anywhere.XXXXXX)
 chmod 755 "$work"
 mkdir "$work/logs" "$work/empty" "$work/other place"
+echo "raise ImportError('hidden')" >"$work/empty/__init__.py"  # an empty folder would be a module
 : >"$work/nothing"
 user=anywhere$$ failed=() finished=no
 # shellcheck disable=SC2317  # called by the trap
@@ -90,15 +91,15 @@ describe() {
 $(hide "$work/resolv.conf" /etc/resolv.conf)" ;;
     one-core) around=(taskset --cpu-list 0) ;;
     no-torch) lack "$1" /usr/lib/x86_64-linux-gnu/cmake/Torch /usr/share/cmake/Torch /usr/lib/python3/dist-packages/torch ;;
-    no-cuda) lack "$1" /usr/local/cuda /usr/include/nccl.h /usr/local/include/nccl.h ;;
+    no-cuda) lack "$1" /usr/include/nccl.h /usr/local/include/nccl.h /usr/local/cuda ;;
     no-slurm) lack "$1" /usr/sbin/slurmctld /usr/sbin/slurmd /usr/bin/srun /usr/bin/sbatch ;;
     no-namespaces) around=(setpriv --bounding-set -sys_admin) ;;
   esac
 }
 offline() { pattern=${tests:-$quick}; }
 # hide WITH PATH: a command that puts something else in its place
-hide() { [[ ! -e $2 ]] || printf 'mount --bind %q %q\n' "$1" "$2"; }
-# lack PLACE PATH...: these are empty
+hide() { [[ ! -e $2 ]] || printf 'mount --bind %q %q\n' "$1" "$(realpath "$2")"; }
+# lack PLACE PATH...: these are empty; files come before the folders that they may be in
 lack() {
   around=(unshare --mount)
   mkdir -p "$work/build.$1" "$folder/build"

@@ -91,6 +91,20 @@ void require_own_tasks(std::span<const WorkerInfo> workers, std::span<const std:
   }
 }
 
+/// With the evaluator, if some worker is it: TF_CONFIG leaves it out of the cluster.
+ClusterSpec with_evaluator(const ClusterSpec& spec, std::span<const WorkerInfo> workers,
+                           std::span<const std::string> tasks) {
+  constexpr std::string_view kEvaluator = "evaluator";
+  const auto found =
+      std::ranges::find_if(tasks, [&](const std::string& task) { return task.starts_with(kEvaluator); });
+  if (found == tasks.end() || spec.has_job(kEvaluator)) return spec;
+  std::map<std::string, ClusterSpec::Tasks, std::less<>> jobs;
+  for (const std::string& job : spec.jobs()) jobs[job] = spec.tasks(job);
+  const int id = std::stoi(found->substr(kEvaluator.size()));
+  jobs[std::string(kEvaluator)].emplace(id, workers[static_cast<std::size_t>(found - tasks.begin())].host);
+  return ClusterSpec(std::move(jobs));
+}
+
 }  // namespace
 
 RoleClusterResolver::RoleClusterResolver(Bootstrap& session, std::string_view roles) {
@@ -117,7 +131,10 @@ void RoleClusterResolver::take_place(Bootstrap& session, const std::function<Clu
   const std::span<const WorkerInfo> workers = session.workers();
   require_no_complaints(workers, session.exchange(complaint));
   require_one_cluster(workers, session.exchange(to_json(place_.spec)));
-  require_own_tasks(workers, session.exchange(fmt::format("{} {}", place_.task.type, place_.task.id)));
+  const std::vector<std::string> tasks =
+      session.exchange(fmt::format("{} {}", place_.task.type, place_.task.id));
+  require_own_tasks(workers, tasks);
+  place_.spec = with_evaluator(place_.spec, workers, tasks);
   group_ = session.split(color_of(place_.task), key_of(place_.spec, place_.task));
 }
 

@@ -91,6 +91,19 @@ TEST_F(CheckpointManagerTest, RestoresTheNewestThatIsSound) {
   EXPECT_THAT(steps(), ElementsAre(1, 2, 3));
 }
 
+TEST_F(CheckpointManagerTest, SkipsALinkThatLeadsNowhere) {
+  CheckpointManager manager(checkpoint_, path_);
+  manager.save(1);
+  std::filesystem::create_directory_symlink(path_ + "/nowhere", path_ + "/step-7");
+  std::ofstream(path_ + "/step-8") << "no folder";
+  const LatestCheckpoint latest = manager.restore_latest();
+  EXPECT_EQ(latest.step, 1);
+  ASSERT_EQ(latest.skipped.size(), 2);
+  EXPECT_EQ(latest.skipped[1].path, path_ + "/step-7");
+  EXPECT_THAT(latest.skipped[1].reason, HasSubstr("No such file"));
+  EXPECT_THAT(steps(), ElementsAre(1));
+}
+
 TEST_F(CheckpointManagerTest, TakesACheckpointThatCannotBeReadForNoDamage) {
   CheckpointManager manager(checkpoint_, path_);
   manager.save(1);

@@ -28,6 +28,7 @@ scripts=$(realpath "$(dirname "${BASH_SOURCE[0]}")")
 readonly cannot_run=77
 
 refuse() { echo "hosts: $*; see --help" >&2; exit 2; }
+is_installed() { [[ -x $(type -P "$1") ]]; }  # type also finds what may not be run
 skip() { echo "hosts: skipped: $*" >&2; exit "$cannot_run"; }
 
 hosts=2 ranks_per_host=1 rate="" output="" pattern="" action="" shares=() slurm=no
@@ -65,13 +66,13 @@ readonly namespaces=(unshare --net --uts --ipc --mount --pid --fork --kill-child
 
 ((EUID == 0)) || skip "virtual hosts need root"
 for tool in ip tc unshare setpriv mpirun; do
-  command -v "$tool" >/dev/null || skip "$tool is not installed; launch/setup.sh test installs it"
+  is_installed "$tool" || skip "$tool is not installed; launch/setup.sh test installs it"
 done
 [[ $(mpirun --version 2>/dev/null) == *"(Open MPI) 4."* ]] || skip "the launch agent is for the mpirun of Open MPI 4"
 why=$("${namespaces[@]}" bash -ec "$trial" trial "$rate" 2>&1) || skip "virtual hosts are not permitted here: $why"
 if [[ $slurm == yes ]]; then
   for tool in slurmctld slurmd srun sbatch munged; do
-    command -v "$tool" >/dev/null || skip "$tool is not installed; launch/setup.sh test installs it"
+    is_installed "$tool" || skip "$tool is not installed; launch/setup.sh test installs it"
   done
 fi
 [[ $command != check ]] || exit 0

@@ -25,6 +25,7 @@ hosts=$2 work=$3 places=$4 cohort_run=$5
 # shellcheck source=tests/cluster/slurm_batch.sh
 source "$scripts/slurm_batch.sh"
 
+export COHORT_LOG_LEVEL=error  # whatever cores there are
 fail() { echo "slurm_jobs: $hosts hosts: $*" >&2; exit 1; }
 
 # expected RANKS_OF_HOST...: what places says, where Slurm's variables are the task's own.

@@ -93,6 +93,24 @@ TEST(Roles, OfTfConfigNumberTheWorkersWithTheChiefFirst) {
   EXPECT_EQ(said.front(), "chief");
 }
 
+// As TensorFlow documents it: the cluster of an evaluator does not name it.
+TEST(Roles, OfTfConfigHaveAnEvaluatorThatIsNotInTheCluster) {
+  if (ranks() < 2) GTEST_SKIP() << "an evaluator needs somebody to evaluate";
+  const bool is_evaluator = session().rank() == ranks() - 1;
+  std::string addresses;
+  for (int worker = 0; worker < ranks() - 1; ++worker)
+    addresses += (worker > 0 ? ", " : "") + std::string("\"w:1\"");
+  const Environment variables{{"TF_CONFIG", R"({"cluster": {"worker": [)" + addresses +
+                                                R"(]}, "task": {"type": ")" +
+                                                (is_evaluator ? "evaluator" : "worker") + R"(", "index": )" +
+                                                std::to_string(is_evaluator ? 0 : session().rank()) + "}}"}};
+  const RoleClusterResolver roles(session(), TfConfigClusterResolver({}, variables));
+  EXPECT_EQ(roles.task_type(), is_evaluator ? "evaluator" : "worker");
+  EXPECT_TRUE(roles.cluster_spec().has_job("evaluator")) << "on all";
+  EXPECT_EQ(roles.cluster_spec().num_tasks("worker"), ranks() - 1);
+  EXPECT_EQ(roles.bootstrap()->size(), is_evaluator ? 1 : ranks() - 1);
+}
+
 TEST(Roles, OfTfConfigAreRefusedWhereTwoHaveTheSameTask) {
   if (ranks() < 3) GTEST_SKIP() << "two workers and a chief";
   EXPECT_THAT([] { RoleClusterResolver(session(), TfConfigClusterResolver({}, tf_config(0))); },

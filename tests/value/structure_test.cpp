@@ -30,6 +30,13 @@ struct Single {
 };
 COHORT_FIELDS(Single, only)
 
+// The macro has no names that a field may have.
+struct Reading {
+  float value;
+  std::vector<int> fields;
+};
+COHORT_FIELDS(Reading, value, fields)
+
 /// All leaves as numbers, in the order in which they are walked.
 template <class Structure>
 std::vector<double> leaves(const Structure& structure) {

@@ -43,6 +43,7 @@ class RoleClusterResolver final : public ClusterResolver {
   RoleClusterResolver(Bootstrap& session,
                       const std::function<std::unique_ptr<ClusterResolver>()>& make_description);
 
+  /// Has the job `evaluator` if, and only if, some worker is the evaluator, whom TF_CONFIG need not name.
   [[nodiscard]] ClusterSpec cluster_spec() const override { return place_.spec; }
   [[nodiscard]] std::optional<std::string> task_type() const override { return place_.task.type; }
   [[nodiscard]] std::optional<int> task_id() const override { return place_.task.id; }

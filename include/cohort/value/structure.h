@@ -24,14 +24,14 @@
 #include <cohort/value/tensor_or_slices.h>
 
 /// Makes the aggregate `Type` a structure; lists all of its fields, in order.
-#define COHORT_FIELDS(Type, ...)                                  \
-  [[maybe_unused]] inline auto cohort_fields(Type& value) {       \
-    auto& [__VA_ARGS__] = value;                                  \
-    return std::tie(__VA_ARGS__);                                 \
-  }                                                               \
-  [[maybe_unused]] inline auto cohort_fields(const Type& value) { \
-    const auto& [__VA_ARGS__] = value;                            \
-    return std::tie(__VA_ARGS__);                                 \
+#define COHORT_FIELDS(Type, ...)                                             \
+  [[maybe_unused]] inline auto cohort_fields(Type& cohort_structure) {       \
+    auto& [__VA_ARGS__] = cohort_structure;                                  \
+    return ::std::tie(__VA_ARGS__);                                          \
+  }                                                                          \
+  [[maybe_unused]] inline auto cohort_fields(const Type& cohort_structure) { \
+    const auto& [__VA_ARGS__] = cohort_structure;                            \
+    return ::std::tie(__VA_ARGS__);                                          \
   }
 
 namespace cohort {

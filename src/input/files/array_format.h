@@ -36,7 +36,8 @@ class ArrayFormat : public FileFormat<Tensor> {
  protected:
   struct Header {
     ArrayHeader array;
-    std::uint64_t bytes = 0;  ///< where it ends, and the array begins; within the file
+    std::uint64_t bytes = 0;      ///< where it ends, and the array begins; within the file
+    std::uint64_t following = 0;  ///< bytes after the array that are none of it
   };
 
   /// @throws DataLoss, InvalidArgument.
@@ -45,7 +46,8 @@ class ArrayFormat : public FileFormat<Tensor> {
  private:
   [[nodiscard]] ArrayLayout layout_of(MappedFile& file) const {
     const Header header = read_header(file);
-    const Shape shape = checked_shape(header.array, file.size() - header.bytes, file.path());
+    const Shape shape =
+        checked_shape(header.array, file.size() - header.bytes - header.following, file.path());
     return {.offset = header.bytes,
             .rows = shape[0],
             .row = shape.row(),

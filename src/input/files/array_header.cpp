@@ -1,16 +1,13 @@
 #include "array_header.h"
 
 #include <algorithm>
-#include <optional>
 
 #include <fmt/ranges.h>
 
 #include <cohort/base/error.h>
 
 namespace cohort::detail {
-namespace {
 
-/// Nothing when there are 2^63 or more. A row's size is checked even if there are no rows.
 std::optional<std::uint64_t> bytes_of(const ArrayHeader& header) {
   auto bytes = static_cast<std::int64_t>(size_of(header.dtype));
   // The rows last, so that 0 rows do not hide the size of one.
@@ -20,8 +17,6 @@ std::optional<std::uint64_t> bytes_of(const ArrayHeader& header) {
   }
   return static_cast<std::uint64_t>(bytes);
 }
-
-}  // namespace
 
 Shape checked_shape(const ArrayHeader& header, std::uint64_t bytes, const std::string& place) {
   const std::string text = fmt::format("{}[{}]", to_string(header.dtype), fmt::join(header.extents, ", "));

@@ -3,6 +3,7 @@
 
 #include <bit>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,10 @@ struct ArrayHeader {
   std::endian byte_order = std::endian::native;
   std::vector<std::int64_t> extents = {};  ///< outermost first
 };
+
+/// What its elements take; nothing when that is 2^63 or more. A row's size is checked even if there are no
+/// rows.
+[[nodiscard]] std::optional<std::uint64_t> bytes_of(const ArrayHeader& header);
 
 /// The shape, checked to have `bytes` bytes and at least one row. `place` names the file, and the array in
 /// it.

@@ -29,7 +29,13 @@ class NpyFormat final : public detail::ArrayFormat {
                             to_string(array.dtype), to_string(*options_.dtype), to_string(*options_.dtype),
                             to_string(array.dtype));
     }
-    return {std::move(array), end};
+    // numpy.save may have been called more often on one file; numpy.load reads the first array, too.
+    const std::uint64_t rest = file.size() - end;
+    const std::optional<std::uint64_t> own = detail::bytes_of(array);
+    const bool has_more = own && *own < rest &&
+                          detail::begins_npy(file.bytes(
+                              end + *own, std::min<std::uint64_t>(rest - *own, detail::kNpyPreambleBytes)));
+    return {std::move(array), end, has_more ? rest - *own : 0};
   }
 
   NpyOptions options_;

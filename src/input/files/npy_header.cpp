@@ -55,7 +55,7 @@ class Dictionary {
     skip_spaces();
     if (!text_.empty()) fail("something follows the dictionary");
     if (!has_type || !has_order || !has_shape) fail("one of descr, fortran_order and shape is missing");
-    if (fortran_order_ && header_.extents.size() > 1) {
+    if (fortran_order_ && depends_on_order()) {
       throw Unimplemented(
           "{}: the array is in Fortran order, whose rows do not lie together; "
           "save it with numpy.ascontiguousarray",
@@ -65,6 +65,12 @@ class Dictionary {
   }
 
  private:
+  /// Otherwise the elements lie in the same places in both orders, and some programs call that Fortran's.
+  [[nodiscard]] bool depends_on_order() const {
+    const bool is_empty = std::ranges::find(header_.extents, 0) != header_.extents.end();
+    return !is_empty && std::ranges::count_if(header_.extents, [](auto extent) { return extent > 1; }) > 1;
+  }
+
   [[noreturn]] void fail(const std::string& what) const {
     throw DataLoss("{}: the header of the array cannot be understood: {}; write the file again", place_,
                    what);
@@ -104,9 +110,10 @@ class Dictionary {
                           place_);
     const std::string_view type = read_string();
     const char order = type.empty() ? '\0' : type.front();
-    const auto* const known =
-        std::ranges::find(kTypeNames, type.substr(std::min<std::size_t>(1, type.size())), &TypeName::name);
-    if (known == kTypeNames.end() || std::string_view("<>|=").find(order) == std::string_view::npos) {
+    // Without a mark the order is that of the machine, as with '='.
+    const bool has_mark = std::string_view("<>|=").find(order) != std::string_view::npos;
+    const auto* const known = std::ranges::find(kTypeNames, type.substr(has_mark ? 1 : 0), &TypeName::name);
+    if (known == kTypeNames.end()) {
       throw Unimplemented("{}: an array of type '{}' is not read; save it as bool, integers or floats",
                           place_, excerpt(type));
     }
@@ -135,6 +142,7 @@ class Dictionary {
       if (status != std::errc() || extent < 0) fail(fmt::format("'{}' is no extent", excerpt(text_)));
       text_.remove_prefix(static_cast<std::size_t>(end - text_.data()));
       header_.extents.push_back(extent);
+      if (text_.starts_with('L')) text_.remove_prefix(1);  // a long of Python 2
       if (accept(')')) break;
       expect(',');
     }
@@ -153,8 +161,7 @@ std::size_t preamble_bytes(std::span<const std::byte> start) {
 }  // namespace
 
 std::uint64_t npy_header_bytes(std::span<const std::byte> start, const std::string& place) {
-  if (start.size() < kShortPreambleBytes ||
-      !std::ranges::equal(start.first(kNpyMagic.size()), std::as_bytes(std::span(kNpyMagic))))
+  if (start.size() < kShortPreambleBytes || !begins_npy(start))
     throw DataLoss("{}: not an array that NumPy saved: {}", place,
                    compression_hint(start, "it does not begin with \\x93NUMPY"));
   const auto version = static_cast<int>(start[kNpyMagic.size()]);
@@ -165,6 +172,11 @@ std::uint64_t npy_header_bytes(std::span<const std::byte> start, const std::stri
   const auto length = start.subspan(kNpyMagic.size() + 2);
   return preamble + (version == 1 ? load<std::uint16_t>(length, std::endian::little)
                                   : load<std::uint32_t>(length, std::endian::little));
+}
+
+bool begins_npy(std::span<const std::byte> bytes) {
+  return bytes.size() >= kNpyMagic.size() &&
+         std::ranges::equal(bytes.first(kNpyMagic.size()), std::as_bytes(std::span(kNpyMagic)));
 }
 
 ArrayHeader parse_npy_header(std::span<const std::byte> header, const std::string& place) {

@@ -19,6 +19,9 @@ inline constexpr std::size_t kNpyPreambleBytes = 12;
 /// `place`.
 [[nodiscard]] std::uint64_t npy_header_bytes(std::span<const std::byte> start, const std::string& place);
 
+/// Whether an array of NumPy's, or the beginning of one, is there.
+[[nodiscard]] bool begins_npy(std::span<const std::byte> bytes);
+
 /// `header` is everything before the elements.
 /// @throws DataLoss for a malformed header; Unimplemented for an array that no tensor can hold.
 [[nodiscard]] ArrayHeader parse_npy_header(std::span<const std::byte> header, const std::string& place);

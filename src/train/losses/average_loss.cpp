@@ -51,8 +51,14 @@ Tensor compute_average_loss(const Tensor& per_example_loss, const AverageLossOpt
 
 Tensor scale_regularization_loss(const Tensor& losses) {
   require_losses(losses, "scale_regularization_loss");
-  return Tensor::scalar(weighted_sum(losses, {}) / get_strategy().num_replicas_in_sync())
-      .cast(losses.dtype());
+  const ReplicaContext* replica = get_replica_context();
+  if (replica == nullptr) {
+    throw WrongContext(
+        "scale_regularization_loss was called in cross-replica context, where no replica takes its part; "
+        "call "
+        "it inside the function given to run()");
+  }
+  return Tensor::scalar(weighted_sum(losses, {}) / replica->num_replicas_in_sync()).cast(losses.dtype());
 }
 
 }  // namespace cohort

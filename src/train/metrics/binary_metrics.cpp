@@ -4,9 +4,11 @@
 #include <cmath>
 #include <limits>
 #include <memory>
+#include <mutex>
 #include <utility>
 
 #include <cohort/base/error.h>
+#include <cohort/base/log.h>
 
 #include "train/metrics/threshold_counts.h"
 
@@ -74,8 +76,8 @@ class RateAtRate final : public MetricRule {
 
 class AreaUnderCurve final : public MetricRule {
  public:
-  AreaUnderCurve(ThresholdCounts counts, Curve curve, Summation summation)
-      : counts_(std::move(counts)), curve_(curve), summation_(summation) {}
+  AreaUnderCurve(ThresholdCounts counts, Curve curve, Summation summation, std::string name)
+      : counts_(std::move(counts)), curve_(curve), summation_(summation), name_(std::move(name)) {}
 
   [[nodiscard]] std::size_t sums() const override { return counts_.sums(); }
   void update(const MetricBatch& batch, std::span<double> sums) const override {
@@ -96,7 +98,19 @@ class AreaUnderCurve final : public MetricRule {
       if (high) area += is_interpolated_pr() ? interpolated_pr(low, *high) : strip(low, *high);
       high = low;
     });
+    if (high) warn_of_one_class(*high);
     return area;
+  }
+
+  void warn_of_one_class(const Answers& any) const {
+    const double positives = any.true_positives + any.false_negatives;
+    const double negatives = any.false_positives + any.true_negatives;
+    if (positives + negatives == 0 || (positives > 0 && negatives > 0)) return;
+    if (positives > 0 && curve_ == Curve::kPr) return;  // there is a curve
+    std::call_once(warned_, [&] {
+      logging::warning("{}: all labels are {}: there is no curve, and the area is 0", name_,
+                       positives > 0 ? "positive" : "negative");
+    });
   }
 
   [[nodiscard]] bool is_interpolated_pr() const {
@@ -130,6 +144,8 @@ class AreaUnderCurve final : public MetricRule {
   ThresholdCounts counts_;
   Curve curve_;
   Summation summation_;
+  std::string name_;
+  mutable std::once_flag warned_;
 };
 
 Metric rate_at_thresholds(const ThresholdOptions& options, const std::string& name, Rate rate) {
@@ -219,7 +235,7 @@ Metric auc(const AucOptions& options, const std::string& name) {
                           .from_logits = options.from_logits,
                           .labels = static_cast<std::size_t>(options.labels)},
                          name);
-  return {name, std::make_shared<AreaUnderCurve>(std::move(counts), options.curve, options.summation)};
+  return {name, std::make_shared<AreaUnderCurve>(std::move(counts), options.curve, options.summation, name)};
 }
 
 }  // namespace cohort::metrics

@@ -1,9 +1,12 @@
 #include <cohort/train/metrics/loss_metrics.h>
 
 #include <cmath>
+#include <limits>
+#include <mutex>
 #include <utility>
 
 #include <cohort/base/error.h>
+#include <cohort/base/log.h>
 #include <cohort/train/losses/regression_losses.h>
 
 #include "train/metrics/mean_of_rows.h"
@@ -66,12 +69,21 @@ class RootOfMean final : public MetricRule {
   MeanOfLoss mean_;
 };
 
-/// Of each column the sums of label, label^2 and error^2; and last the sum of the weights.
+/// Adds, and keeps what rounding loses [Knuth, The Art of Computer Programming 2, 4.2.2].
+void add_exactly(double& sum, double& lost, double value) {
+  const double before = sum;
+  sum += value;
+  const double added = sum - before;
+  lost += (before - (sum - added)) + (value - added);
+}
+
+/// Of each column the sums of label, label^2, both with what their rounding has lost, and error^2; and last
+/// the sum of the weights.
 class R2Score final : public MetricRule {
  public:
   R2Score(std::size_t outputs, std::string name) : outputs_(outputs), name_(std::move(name)) {}
 
-  [[nodiscard]] std::size_t sums() const override { return 3 * outputs_ + 1; }
+  [[nodiscard]] std::size_t sums() const override { return kSums * outputs_ + 1; }
 
   void update(const MetricBatch& batch, std::span<double> sums) const override {
     require_same_rows(*batch.labels, batch.predictions, name_);
@@ -87,9 +99,10 @@ class R2Score final : public MetricRule {
       const double weight = weights[row];
       for (std::size_t column = 0; column < outputs_; ++column, ++i) {
         const double error = labels[i] - predictions[i];
-        sums[3 * column] += weight * labels[i];
-        sums[3 * column + 1] += weight * labels[i] * labels[i];
-        sums[3 * column + 2] += weight * error * error;
+        const std::span<double> own = sums.subspan(kSums * column, kSums);
+        add_exactly(own[0], own[1], weight * labels[i]);
+        add_exactly(own[2], own[3], weight * labels[i] * labels[i]);
+        own[4] += weight * error * error;
       }
       sums.back() += weight;
     }
@@ -98,15 +111,31 @@ class R2Score final : public MetricRule {
   void compute(std::span<const double> sums, std::span<double> result) const override {
     result[0] = 0;
     for (std::size_t column = 0; column < outputs_; ++column) {
-      const double sum = sums[3 * column];
-      const double total = sums[3 * column + 1] - sum * sum / sums.back();
-      result[0] += (1 - sums[3 * column + 2] / total) / static_cast<double>(outputs_);
+      const std::span<const double> own = sums.subspan(kSums * column, kSums);
+      const double sum = own[0] + own[1];
+      const double squares = own[2] + own[3];
+      const double total = (own[2] - sum * sum / sums.back()) + own[3];
+      // What is left of constant labels is rounding, of either sign.
+      constexpr double kRounding = 8 * std::numeric_limits<double>::epsilon();
+      const bool is_constant = sums.back() > 0 && total <= kRounding * squares;
+      if (is_constant) {
+        std::call_once(warned_, [&] {
+          logging::warning(
+              "{}: the labels are constant: there is no spread to explain, and the result is NaN", name_);
+        });
+      }
+      const double score =
+          is_constant || sums.back() == 0 ? std::numeric_limits<double>::quiet_NaN() : 1 - own[4] / total;
+      result[0] += score / static_cast<double>(outputs_);
     }
   }
 
  private:
+  static constexpr std::size_t kSums = 5;
+
   std::size_t outputs_;
   std::string name_;
+  mutable std::once_flag warned_;
 };
 
 }  // namespace

@@ -180,6 +180,18 @@ void Optimizer::update_component(ReplicaState& state, const Variable& variable, 
   update(variable.replica_component(), state.slot_components, gradient, own);
 }
 
+void Optimizer::require_named_once(const std::vector<GradientAndVariable>& gradients,
+                                   const std::vector<SparseGradientAndVariable>& sparse) {
+  ReplicaState& state = state_of_this_replica();
+  state.named.clear();
+  for (const GradientAndVariable& pair : gradients) state.named.push_back(pair.variable.state().get());
+  for (const SparseGradientAndVariable& pair : sparse) state.named.push_back(pair.variable.state().get());
+  const VariableState* const twice = state.find_named_twice();
+  if (twice == nullptr) return;
+  throw InvalidArgument("apply_gradients: variable '{}' has two gradients; give it one, their sum",
+                        twice->options().name);
+}
+
 void Optimizer::apply_gradients(const std::vector<GradientAndVariable>& gradients,
                                 const ApplyOptions& options) {
   const ReplicaContext& replica = require_replica();
@@ -189,6 +201,7 @@ void Optimizer::apply_gradients(const std::vector<GradientAndVariable>& gradient
       require_fitting(pair.gradient, pair.variable);
       require_travels(pair.variable, update_options_);
     }
+    require_named_once(gradients, {});
   });
   apply(replica, gradients, {}, options);
 }
@@ -214,6 +227,7 @@ void Optimizer::apply_sparse_gradients(const std::vector<SparseGradientAndVariab
         dense.push_back({densify(pair.gradient), pair.variable});
     }
     require_rows_travel(elsewhere, update_options_);
+    require_named_once(gradients, sparse);
   });
   apply(replica, dense, elsewhere, options);
 }

@@ -1,6 +1,7 @@
 // What an optimizer keeps for one replica.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -24,6 +25,9 @@ struct Optimizer::ReplicaState {
   std::vector<Tensor> slot_components;
   std::optional<Tensor> examples;
   std::vector<double> squares;
+  std::vector<const VariableState*> named;       ///< the variables of this step
+  std::vector<const VariableState*> named_once;  ///< those of the last one
+  std::vector<const VariableState*> sorted;
 
   double scale = 1;               ///< of the loss
   std::int64_t steady_steps = 0;  ///< without overflow, since the scale changed
@@ -32,6 +36,17 @@ struct Optimizer::ReplicaState {
   std::vector<GradientAndVariable> accumulated;
   std::int64_t calls = 0;
   double accumulated_examples = 0;
+
+  /// One of `named` that is there twice; null if there is none.
+  [[nodiscard]] const VariableState* find_named_twice() {
+    if (named == named_once) return nullptr;
+    sorted = named;
+    std::ranges::sort(sorted);
+    const auto twice = std::ranges::adjacent_find(sorted);
+    if (twice != sorted.end()) return *twice;
+    std::swap(named, named_once);
+    return nullptr;
+  }
 
   /// The number of examples becomes the last of the gradients, to be summed with them.
   void add_examples(double number, Device device) {

@@ -104,6 +104,8 @@ Json averaged(const Record& record) {
 Json regularization(const Record& record) {
   const auto scaled = [&] { return scale_regularization_loss(tensor_of(record.arguments.at("loss"))); };
   if (record.id.find("/nn_cross_") == std::string::npos) return in_replicas(record, scaled);
+  const Strategy strategy = strategy_named(strategy_of(record));
+  const auto scope = strategy.scope();
   return show(scaled());
 }
 

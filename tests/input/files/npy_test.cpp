@@ -71,6 +71,34 @@ TEST_F(Npy, ReadsBooleansAndOtherVersions) {
 
 TEST_F(Npy, MayHaveNoRows) { EXPECT_THAT(read_sample("no_rows.npy"), IsEmpty()); }
 
+TEST_F(Npy, ReadsWhatIsTheSameInBothOrders) {
+  const auto of_shape = [&](const std::string& shape, const std::string& elements) {
+    return reading("{'descr': '|u1', 'fortran_order': True, 'shape': (" + shape + ")}\n", elements)();
+  };
+  EXPECT_THAT(of_shape("3, 1", "abc")[2].span<std::uint8_t>(), ElementsAre('c'));
+  EXPECT_THAT(of_shape("1, 1, 3", "abc")[0].span<std::uint8_t>(), ElementsAre('a', 'b', 'c'));
+  EXPECT_THAT(of_shape("3,", "abc")[1].span<std::uint8_t>(), ElementsAre('b'));
+  EXPECT_THAT(of_shape("0, 3, 2", ""), IsEmpty());
+  EXPECT_THAT([&] { of_shape("3, 2", "abcdef"); }, ThrowsMessage<Unimplemented>(HasSubstr("Fortran order")));
+}
+
+TEST_F(Npy, ReadsHeadersOfOtherWriters) {
+  const auto rows = reading("{'descr': '|u1', 'fortran_order': False, 'shape': (2L, 3L), }\n", "abcdef")();
+  EXPECT_THAT(rows[1].span<std::uint8_t>(), ElementsAre('d', 'e', 'f'));
+  const auto unmarked =
+      reading("{'descr': 'i2', 'fortran_order': False, 'shape': (1,)}\n", number_bytes(std::uint16_t{513}))();
+  EXPECT_EQ(unmarked[0].item<std::int16_t>(), 513);
+  EXPECT_THAT(reading("{'descr': '2', 'fortran_order': False, 'shape': (1,)}\n", "ab"),
+              ThrowsMessage<Unimplemented>(HasSubstr("type '2'")));
+}
+
+TEST_F(Npy, ReadsTheFirstOfSeveralArrays) {
+  const std::string one = bytes_of(sample("float32.npy"));
+  EXPECT_EQ(read(one + bytes_of(sample("bool.npy"))).size(), 3u);
+  EXPECT_EQ(read(one + one.substr(0, 6)).size(), 3u);
+  EXPECT_THAT(reading(one + one.substr(0, 5)), ThrowsMessage<DataLoss>(HasSubstr("29 bytes follow it")));
+}
+
 TEST_F(Npy, SaysWhatItDoesNotRead) {
   EXPECT_THAT(reading_sample("fortran.npy"),
               ThrowsMessage<Unimplemented>(HasSubstr("numpy.ascontiguousarray")));

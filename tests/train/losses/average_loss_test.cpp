@@ -89,5 +89,14 @@ TEST_P(AverageLossOfReplicas, SharesOutWhatDoesNotDependOnExamples) {
   EXPECT_THROW(static_cast<void>(scale_regularization_loss(Tensor::from({1}))), InvalidArgument);
 }
 
+TEST_P(AverageLossOfReplicas, SharesOutNothingOutsideOfReplicas) {
+  const auto scope = strategy_.scope();
+  EXPECT_THAT(
+      [] {
+        return scale_regularization_loss(Tensor::from({3.0, 5.0}));
+      },
+      ThrowsMessage<WrongContext>(HasSubstr("inside the function given to run()")));
+}
+
 }  // namespace
 }  // namespace cohort::testing

@@ -146,6 +146,26 @@ TEST(Metrics, R2ScoreOfSeveralOutputsIsTheirMean) {
   EXPECT_DOUBLE_EQ(result_of(score, labels, predictions), (1 + -3) / 2.0);
 }
 
+TEST(Metrics, R2ScoreOfConstantLabelsIsNaN) {
+  for (const double label : {0.0, 0.1, -3.3, 1e9}) {
+    const Metric score = metrics::r2_score();
+    const Tensor labels = Tensor::full({1000, 1}, DType::kFloat64, label);
+    for (int i = 0; i < 100; ++i) score.update_state(labels, Tensor::full({1000, 1}, DType::kFloat64, 0.1));
+    const double result = score.result().item<double>();
+    EXPECT_TRUE(std::isnan(result) && !std::signbit(result)) << label << ": " << result;
+    score.update_state(Tensor::from({label + 1000}).reshape({1, 1}), Tensor::from({0.1}).reshape({1, 1}));
+    EXPECT_TRUE(std::isfinite(score.result().item<double>())) << label;
+  }
+}
+
+TEST(Metrics, AreasOfOneClassAreZero) {
+  for (const double label : {0.0, 1.0}) {
+    EXPECT_EQ(result_of(metrics::auc(), Tensor::from({label, label}), Tensor::from({0.2, 0.7})), 0) << label;
+  }
+  const Metric precision_recall = metrics::auc({.curve = metrics::Curve::kPr});
+  EXPECT_EQ(result_of(precision_recall, Tensor::from({0.0, 0.0}), Tensor::from({0.2, 0.7})), 0);
+}
+
 TEST(Metrics, ChangeNothingWhereTheyThrow) {
   const Metric accuracy = metrics::sparse_categorical_accuracy();
   const Tensor logits = Tensor::from({0.0F, 1.0F, 0.0F, 1.0F}).reshape({2, 2});

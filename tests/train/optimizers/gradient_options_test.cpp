@@ -93,6 +93,27 @@ TEST_P(GradientOptions, ALossScaleMakesNoStepWhereANormIsNotFinite) {
   EXPECT_EQ(optimizer.iterations(), 0);
 }
 
+TEST_P(GradientOptions, AVariableHasOneGradient) {
+  const Variable first = variable_of(Tensor::from({0.0}));
+  const Variable second = variable_of(Tensor::from({0.0}), "second");
+  Sgd optimizer({.learning_rate = 1});
+  const Tensor one = Tensor::from({1.0});
+  const auto named_twice = ThrowsMessage<InvalidArgument>(HasSubstr("'second' has two gradients"));
+  EXPECT_THAT([&] { step(optimizer, {second, first, second}, {one, one, one}); }, named_twice);
+  step(optimizer, {first, second}, {one, one});
+  EXPECT_THAT([&] { step(optimizer, {first, second, second}, {one, one, one}); }, named_twice);
+  EXPECT_THAT(
+      [&] {
+        strategy_.run([&] {
+          const IndexedSlices row{one, Tensor::from({std::int64_t{0}}), Shape{1}};
+          optimizer.apply_sparse_gradients({{row, second}}, {{one, second}});
+        });
+      },
+      named_twice);
+  EXPECT_THAT(values(first), near({-1}));
+  EXPECT_THAT(values(second), near({-1}));
+}
+
 // Of the mean, where examples are given: it does not depend on how many there are.
 TEST_P(GradientOptions, ClippingComesAfterTheMean) {
   for (const UpdateOptions& options :

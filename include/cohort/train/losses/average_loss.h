@@ -25,7 +25,7 @@ struct AverageLossOptions {
 
 /// The sum of losses that do not depend on examples, such as the squares of weights, divided by the number of
 /// replicas: each of them has this loss, and the parts add up to it. A scalar of the losses' dtype.
-/// @throws InvalidArgument for losses that are not floating.
+/// @throws WrongContext in cross-replica context; InvalidArgument for losses that are not floating.
 [[nodiscard]] Tensor scale_regularization_loss(const Tensor& losses);
 
 }  // namespace cohort

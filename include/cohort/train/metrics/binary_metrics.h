@@ -75,7 +75,8 @@ struct AucOptions {
   int labels = 1;                       ///< several: the mean of the areas of so many columns
 };
 
-/// The area under the curve that the thresholds draw.
+/// The area under the curve that the thresholds draw; 0, and a warning once, where there is none: labels are
+/// all of one class, or with `kPr` all negative.
 /// @throws InvalidArgument in update_state also for a prediction that is not from 0 to 1.
 [[nodiscard]] Metric auc(const AucOptions& options = {}, const std::string& name = "auc");
 

@@ -21,7 +21,8 @@ namespace cohort::metrics {
 /// The mean cosine of the angle between rows of labels and of predictions.
 [[nodiscard]] Metric cosine_similarity(const std::string& name = "cosine_similarity");
 
-/// The coefficient of determination, 1 - sum e^2 / sum (label - mean label)^2; NaN before the first example.
+/// The coefficient of determination, 1 - sum e^2 / sum (label - mean label)^2; NaN before the first example,
+/// and, with a warning once, of constant labels.
 /// Of rows with several columns, as many as `outputs`, the mean of the columns' coefficients. The spread of
 /// the labels comes from their sums and their squares' in float64: of labels whose mean is 1e6 times their
 /// deviation, four digits are left, and none at 1e8; subtract the mean from such labels and predictions.

@@ -70,10 +70,10 @@ class Optimizer {
 
   /// Called inside `run` (or outside any scope), with the same variables on every replica.
   /// @throws WrongContext in cross-replica context; InvalidArgument when a gradient does not have its
-  /// variable's shape and dtype, or the variable is not floating, naming it, for a negative number of
-  /// examples, for a schedule's rate that is negative or not finite, and where gradients are summed,
-  /// when replicas pass other variables or another order (variables of no strategy are not told apart); what
-  /// all_reduce throws.
+  /// variable's shape and dtype, or the variable is not floating or has two gradients, naming it, for a
+  /// negative number of examples, for a schedule's rate that is negative or not finite, and where gradients
+  /// are summed, when replicas pass other variables or another order (variables of no strategy are not told
+  /// apart); what all_reduce throws.
   void apply_gradients(const std::vector<GradientAndVariable>& gradients, const ApplyOptions& options = {});
 
   /// The same with sparse gradients, and dense ones of further variables as part of the same step. Of a
@@ -196,6 +196,8 @@ class Optimizer {
   /// Adds the gradients to those of the calls before, which `state` keeps; whether it is time for a step.
   bool accumulate(ReplicaState& state, const std::vector<GradientAndVariable>& gradients,
                   const ApplyOptions& options) const;
+  void require_named_once(const std::vector<GradientAndVariable>& gradients,
+                          const std::vector<SparseGradientAndVariable>& sparse);
   void clip_own(ReplicaState& state, const std::optional<double>& examples) const;
 
   /// Whether a step depends on the squares of all its gradients' elements, and on those of each gradient.
