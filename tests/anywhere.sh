@@ -11,7 +11,8 @@
 #
 # The commit that is checked out is cloned twice and built: as root, with a path of 150 characters that has blanks, and
 # then as an ordinary user. The other places are namespaces and limits around the first clone; those that lack
-# something have a build folder of their own, which a compiler cache fills. Needs root and namespaces.
+# something have a build folder of their own, which a compiler cache fills: a new one, or that of CCACHE_DIR. Needs
+# root and namespaces.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 
@@ -126,7 +127,7 @@ try() {
 long="$work/a path with blanks/"
 long+=$(printf 'x%.0s' $(seq $((150 - ${#long}))))
 clone "$long"
-export CCACHE_DIR=$work/ccache
+export CCACHE_DIR=${CCACHE_DIR:-$work/ccache}
 printf '%-14s %6s %7s %8s %7s\n' place tests failed skipped seconds
 for place in "${places[@]}"; do try "$place"; done
 finished=yes

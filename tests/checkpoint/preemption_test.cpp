@@ -3,13 +3,18 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <cstdlib>
+#include <filesystem>
 #include <stdexcept>
 
 #include <cohort/checkpoint/checkpoint_folder.h>
 #include <cohort/checkpoint/preemption_checkpoint_handler.h>
 
+#include <cohort/base/deadline.h>
+
 #include "../strategy/fake_cluster.h"
 #include "../strategy/strategies.h"
+#include "checkpoint/preemption/slurm_end_time.h"
 #include "preemption_contract.h"
 #include "temporary_folder.h"
 
@@ -177,6 +182,33 @@ TEST_F(PreemptionOfOneWorker, LearnsTheEndOfTheJobFromSlurm) {
   EXPECT_THAT(message_of(ErrorCode::kInvalidArgument, [] { (void)TerminationConfig(); }),
               HasSubstr("SLURM_JOB_END_TIME is 'soon'"));
   ::unsetenv("SLURM_JOB_END_TIME");
+}
+
+TEST_F(PreemptionOfOneWorker, AsksSlurmForTheEndOfTheJob) {
+  const TemporaryFolder folder;
+  const auto answers = [&](const std::string& script) {
+    const std::string squeue = folder.file("squeue", "#!/bin/sh\n" + script + "\n");
+    std::filesystem::permissions(squeue, std::filesystem::perms::owner_all);
+    return ask_slurm_for_end_time(
+        {{"SLURM_JOB_ID", "7"}, {"SLURM_TIME_FORMAT", "relative"}, {"PATH", "/bin:/usr/bin"}},
+        std::chrono::milliseconds(500));
+  };
+  // posix_spawnp looks in this process's own path.
+  const std::string path = ::getenv("PATH");
+  ::setenv("PATH", (folder.path().string() + ":" + path).c_str(), 1);
+  EXPECT_EQ(answers(R"([ "$*" = "--noheader --jobs=7 --format=%e" ] && [ "$SLURM_TIME_FORMAT" = %s ] &&
+                       echo 1700000000)"),
+            1'700'000'000);
+  EXPECT_EQ(answers("echo NONE"), std::nullopt);
+  EXPECT_EQ(answers("echo 2026-11-28T04:05:06"), std::nullopt);
+  EXPECT_EQ(answers("exit 1"), std::nullopt);
+  const Deadline soon = Deadline::after(std::chrono::seconds(10));
+  EXPECT_EQ(answers("exec sleep 60"), std::nullopt);
+  EXPECT_FALSE(soon.expired());
+  ::setenv("PATH", "/nowhere", 1);
+  EXPECT_EQ(answers("echo 1700000000"), std::nullopt);
+  ::setenv("PATH", path.c_str(), 1);
+  EXPECT_EQ(ask_slurm_for_end_time({}), std::nullopt) << "no job of Slurm's";
 }
 
 TEST_F(PreemptionOfOneWorker, PassesOnWhatAStepTakesReturnsAndThrows) {

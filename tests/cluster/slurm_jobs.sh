@@ -2,7 +2,7 @@
 # Each way in which Slurm starts a program, on a virtual cluster of 2 hosts and of 4: ranks,
 # hosts and tasks are where they should be.
 #
-#   slurm_jobs.sh PLACES COHORT_RUN
+#   slurm_jobs.sh PLACES COHORT_RUN JOB_END
 set -euo pipefail
 scripts=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 
@@ -21,7 +21,7 @@ if [[ ${1:-} != inside ]]; then
   echo "slurm_jobs: passed"
   exit
 fi
-hosts=$2 work=$3 places=$4 cohort_run=$5
+hosts=$2 work=$3 places=$4 cohort_run=$5 job_end=$6
 # shellcheck source=tests/cluster/slurm_batch.sh
 source "$scripts/slurm_batch.sh"
 
@@ -77,6 +77,14 @@ same "cohort-run with mpirun in sbatch" "$(expected_by_mpi "${two_each[@]}")" "$
 good_batch -N 1 --ntasks-per-node=2 --array=0-2 --wrap "srun --mpi=pmix --kill-on-bad-exit=1 '$places' && echo task \$SLURM_ARRAY_TASK_ID"
 same "array" "task 0 task 1 task 2" "$(grep -h ^task "$work"/job.* | sort | xargs)"
 same "array, ranks" 3 "$(cat "$work"/job.* | grep -c "^rank 1 of 2: n[0-9], node 0, local rank 1")"
+
+# Debian's Slurm sets no SLURM_JOB_END_TIME: the first rank asks for it, wherever the clock is.
+for start in "" "srun --mpi=none -n 2" "mpirun -n 2" "env TZ=Asia/Tokyo SLURM_TIME_FORMAT=relative"; do
+  good_batch -N 1 --ntasks-per-node=2 --time=7 --wrap "$start '$job_end'"
+  begun=$(scontrol show job "$batch_job" | grep -o ' StartTime=[^ ]*' | cut -d = -f 2)
+  same "end of the job, by '$start'" "$(($(date +%s --date="$begun") + 7 * 60))" "$(said_by_job | grep -v none | sort -u)"
+done
+same "no end without a job" none "$("$job_end")"
 
 batch -N 1 -n 1 --wrap "'$cohort_run' bash -c 'exit 3'" && fail "a failed job counts as a good one"
 same "exit status of a job" "3:0" "$(exit_code_of_job)"

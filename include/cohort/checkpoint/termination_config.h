@@ -10,7 +10,8 @@
 
 namespace cohort {
 
-/// The end of this process's job as Slurm tells it, in SLURM_JOB_END_TIME; nothing elsewhere.
+/// The end of this process's job as Slurm tells it, in SLURM_JOB_END_TIME or, where that is not set, to the
+/// first rank, by `squeue`, which is given 5 s; nothing elsewhere.
 /// @throws InvalidArgument when the variable is no number of seconds.
 [[nodiscard]] std::optional<std::chrono::system_clock::time_point> job_end_time();
 

@@ -17,7 +17,9 @@
 #include "strategy/replica_run.h"
 
 #include "checkpoint/step_vote.h"
+#include "cluster/launcher_place.h"
 #include "preemption_signals.h"
+#include "slurm_end_time.h"
 #include "termination_watcher.h"
 
 namespace cohort {
@@ -59,9 +61,14 @@ void validate(const TerminationConfig& config, const StrategyExtended& strategy)
 std::optional<std::chrono::system_clock::time_point> job_end_time() {
   const Environment variables = process_environment();
   const auto found = variables.find(kEndTime);
-  if (found == variables.end()) return std::nullopt;
-  const std::string& text = found->second;
   std::int64_t seconds = -1;
+  if (found == variables.end()) {
+    if (!is_first_rank()) return std::nullopt;  // the first one asks for all
+    const std::optional<std::int64_t> said = ask_slurm_for_end_time(variables);
+    if (!said) return std::nullopt;
+    return std::chrono::system_clock::time_point(std::chrono::seconds(*said));
+  }
+  const std::string& text = found->second;
   const char* last = text.data() + text.size();
   const auto [end, status] = std::from_chars(text.data(), last, seconds);
   if (status != std::errc() || end != last || seconds < 0)
