@@ -35,8 +35,10 @@ cat >"$work/mpich/mpi.h" <<'END'
 static inline int MPI_Init(int* argc, char*** argv) { return argc == 0 || argv == 0; }
 static inline int MPI_Finalize(void) { return 0; }
 END
-# shellcheck disable=SC2016  # expanded by the wrapper
-printf '#!/bin/sh\n[ "$1" = -show ] && echo \'cc -I"%s" -lm\'\n' "$work/mpich" >"$work/mpich/mpicc"
+cat >"$work/mpich/mpicc" <<'END'
+#!/bin/sh
+[ "$1" = -show ] && echo "cc -I\"$(dirname "$0")\" -lm"
+END
 chmod +x "$work/mpich/mpicc"
 ! "$cmake" -G "$generator" -S "$consumer" -B "$work/other" -DCMAKE_PREFIX_PATH="$work/prefix" \
   -DMPI_C_COMPILER="$work/mpich/mpicc" >"$work/other.log" 2>&1 || fail "another MPI library is taken: $(<"$work/other.log")"
