@@ -57,7 +57,7 @@ foreign() {
     END { if (count < 1000) print "only", count, "includes are known" }' | sort -u
 }
 included=$(in_cpu -t deps | foreign '^$'
-  "$cmake" --build "$build" -- -t deps | foreign '^(src/(cuda|nccl)|tests|examples|tools/info)/|cohort-bench[.]dir/')
+  "$cmake" --build "$build" -- -t deps | foreign '^(src/(cuda|nccl)|tests|examples|tools/info)/|(cohort-bench|gpu_calls)[.]dir/')
 [[ -z $included ]] || fail "headers of CUDA or NCCL are included: $included"
 
 echo "with NCCL's header, but without a toolkit"

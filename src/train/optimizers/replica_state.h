@@ -44,7 +44,7 @@ struct Optimizer::ReplicaState {
     std::ranges::sort(sorted);
     const auto twice = std::ranges::adjacent_find(sorted);
     if (twice != sorted.end()) return *twice;
-    std::swap(named, named_once);
+    named_once = named;
     return nullptr;
   }
 

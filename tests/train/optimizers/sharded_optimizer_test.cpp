@@ -141,7 +141,7 @@ TEST(ShardedOptimizer, HasTheVariablesOfItsFirstStep) {
   };
   EXPECT_THAT(refused({{gradient, first}, {gradient, later}}),
               HasSubstr("variable 'later' is not one of those that the replicas share, which are first"));
-  EXPECT_THAT(refused({{gradient, first}, {gradient, first}}), HasSubstr("one gradient of each"));
+  EXPECT_THAT(refused({{gradient, first}, {gradient, first}}), HasSubstr("'first' has two gradients"));
   EXPECT_THAT(refused({}), HasSubstr("a step has 0 gradients"));
 }
 
