@@ -1,6 +1,6 @@
-// What a call on a GPU costs there and on the host, with one member: gpu_calls [--sizes MIN:MAX]. An all-reduce
-// of one member is a copy, so a copy by CUDA is the least that it can take; what NCCL's own call takes more is
-// NCCL's, the rest Cohort's. A captured step of such calls is launched once for all of them.
+// What a call on a GPU costs there and on the host, with one member: gpu_calls [--sizes MIN:MAX]. An
+// all-reduce of one member is a copy, so a copy by CUDA is the least that it can take; what NCCL's own call
+// takes more is NCCL's, the rest Cohort's. A captured step of such calls is launched once for all of them.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -28,7 +28,7 @@ namespace cohort::bench {
 namespace {
 
 constexpr int kCallsInARow = 20;  // in a row
-constexpr int kTurns = 7;    // of which the median counts
+constexpr int kTurns = 7;         // of which the median counts
 
 struct Cost {
   double on_gpu_us;
@@ -89,9 +89,10 @@ void measure_size(std::size_t bytes, Communicator& communicator, const PeerLibra
 }
 
 void print_header(Device gpu) {
-  std::printf("# %s, NCCL %s; us per call of %d in a row, on the GPU and on the host\n", describe_gpu(gpu).c_str(),
-              nccl::library().version.c_str(), kCallsInARow);
-  std::printf("%10s  %19s  %19s  %19s  %19s\n", "bytes", "copy", "ncclAllReduce", "cohort", "cohort, captured");
+  std::printf("# %s, NCCL %s; us per call of %d in a row, on the GPU and on the host\n",
+              describe_gpu(gpu).c_str(), nccl::library().version.c_str(), kCallsInARow);
+  std::printf("%10s  %19s  %19s  %19s  %19s\n", "bytes", "copy", "ncclAllReduce", "cohort",
+              "cohort, captured");
 }
 
 /// The exit status.

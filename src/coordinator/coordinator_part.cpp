@@ -213,8 +213,8 @@ void CoordinatorPart::take_back(std::deque<Call> calls) {
     for (const Call& call : calls) call.state->fail(cancelled());
     return;
   }
-  const auto end = std::ranges::lower_bound(
-      queue_, calls.empty() ? 0 : calls.back().place, {}, [](const Call& call) { return call.place; });
+  const auto end = std::ranges::lower_bound(queue_, calls.empty() ? 0 : calls.back().place, {},
+                                            [](const Call& call) { return call.place; });
   const auto between = queue_.insert(end, std::move_iterator(calls.begin()), std::move_iterator(calls.end()));
   std::inplace_merge(queue_.begin(), between, between + std::ssize(calls),
                      [](const Call& one, const Call& other) { return one.place < other.place; });
@@ -257,13 +257,13 @@ void CoordinatorPart::give(WorkerLink& worker, Call call) {
   worker.give(std::move(call));
 }
 
-/// What waits behind a long call goes to whoever is free next. A worker without work takes over from the others
-/// also what waits behind short ones.
+/// What waits behind a long call goes to whoever is free next. A worker without work takes over from the
+/// others also what waits behind short ones.
 void CoordinatorPart::recall_what_waits() {
   if (workers_.size() < 2) return;
   const WorkerLink::Clock::time_point now = WorkerLink::Clock::now();
-  const bool idle =
-      queue_.empty() && std::ranges::any_of(workers_, [](const auto& entry) { return entry.second.is_idle(); });
+  const bool idle = queue_.empty() &&
+                    std::ranges::any_of(workers_, [](const auto& entry) { return entry.second.is_idle(); });
   for (auto& [peer, worker] : workers_) {
     if (!worker.is_held_up(now) && !(idle && worker.has_more_than_one())) continue;
     worker.set_recalled();

@@ -29,7 +29,8 @@ class Listener {
     explicit Running(Listener& listener) noexcept : listener_(listener) { listener_.count(1); }
     ~Running() {
       listener_.count(1);
-      if (listener_.polls_.load()) listener_.connections_.notify();  // the thread that waits next polls itself
+      if (listener_.polls_.load())
+        listener_.connections_.notify();  // the thread that waits next polls itself
     }
     Running(const Running&) = delete;
     Running& operator=(const Running&) = delete;

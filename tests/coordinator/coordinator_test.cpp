@@ -287,8 +287,8 @@ TEST(Coordinator, WhenNoWorkerHasItsBinaryTheyAreNamed) {
   const ClusterCoordinator coordinator(strategy);
   coordinator.schedule<doubled>(21);
   EXPECT_THAT([&] { coordinator.join(); },
-              ::testing::ThrowsMessage<InvalidArgument>(
-                  ::testing::AllOf(::testing::HasSubstr("worker 0"), ::testing::HasSubstr("other binaries"))));
+              ::testing::ThrowsMessage<InvalidArgument>(::testing::AllOf(
+                  ::testing::HasSubstr("worker 0"), ::testing::HasSubstr("other binaries"))));
 }
 
 TEST(Coordinator, OneForEachStrategyAndOnlyAtTheChief) {
@@ -308,8 +308,9 @@ TEST(Coordinator, NothingIsAskedForOnceTheJobIsOver) {
   auto scope = strategy.scope();
   const Variable a = counter("a");
   { const ClusterCoordinator coordinator(strategy); }
-  EXPECT_THAT([&] { const ClusterCoordinator second(strategy); },
-              ::testing::ThrowsMessage<WrongContext>(::testing::HasSubstr("the job of this strategy is over")));
+  EXPECT_THAT(
+      [&] { const ClusterCoordinator second(strategy); },
+      ::testing::ThrowsMessage<WrongContext>(::testing::HasSubstr("the job of this strategy is over")));
   EXPECT_THAT([&] { a.assign(std::int64_t{1}); },
               ::testing::ThrowsMessage<Unavailable>(::testing::HasSubstr("the job is over")));
 }

@@ -68,7 +68,8 @@ class Inquiry {
       const auto left =
           std::chrono::duration_cast<std::chrono::milliseconds>(deadline.at() - Deadline::Clock::now());
       pollfd ready{.fd = output_, .events = POLLIN, .revents = 0};
-      if (left.count() <= 0 || uninterrupted([&] { return ::poll(&ready, 1, static_cast<int>(left.count())); }) == 0) {
+      if (left.count() <= 0 ||
+          uninterrupted([&] { return ::poll(&ready, 1, static_cast<int>(left.count())); }) == 0) {
         failure_ = "no answer in time";
         return text;
       }
@@ -110,7 +111,8 @@ std::optional<std::int64_t> ask_slurm_for_end_time(const Environment& variables,
   if (status == std::errc() && *end == '\n' && seconds >= 0) return seconds;
   if (!squeue.failure().empty() || text.empty()) {
     logging::warning(
-        "when the job's time is over is not known: SLURM_JOB_END_TIME is not set, and squeue says nothing{}{}; "
+        "when the job's time is over is not known: SLURM_JOB_END_TIME is not set, and squeue says "
+        "nothing{}{}; "
         "give TerminationConfig::end_time",
         squeue.failure().empty() ? "" : ": ", squeue.failure());
   }

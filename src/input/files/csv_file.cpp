@@ -211,7 +211,9 @@ void CsvFile::throw_not_a_number(std::size_t column) const {
 }
 
 std::string CsvFile::about_comments(bool begins_like_one) const {
-  return begins_like_one && !options_.comment ? "; if lines that begin with # are comments, set comment to '#'" : "";
+  return begins_like_one && !options_.comment
+             ? "; if lines that begin with # are comments, set comment to '#'"
+             : "";
 }
 
 void CsvFile::throw_does_not_fit(std::size_t column, DType dtype) const {

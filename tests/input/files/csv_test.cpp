@@ -65,7 +65,8 @@ TEST(Csv, MayComeFromAnotherSystem) {
 }
 
 TEST(Csv, SkipsCommentsAndEmptyLines) {
-  EXPECT_THAT(read("# from a sensor\n\n1,2\n\r\n#3,4\n5,6\n\n", {.comment = '#'}).span<float>(), ElementsAre(1, 2, 5, 6));
+  EXPECT_THAT(read("# from a sensor\n\n1,2\n\r\n#3,4\n5,6\n\n", {.comment = '#'}).span<float>(),
+              ElementsAre(1, 2, 5, 6));
 }
 
 TEST(Csv, SkipsTheHeaderWhenThereIsOne) {
@@ -119,7 +120,8 @@ TEST(Csv, TakesWhatIsTooSmallForTheNearestNumber) {
             std::numeric_limits<double>::denorm_min());
   EXPECT_EQ(read("1.4e-45").item<float>(), std::numeric_limits<float>::denorm_min());
   for (const char* large : {"1e400", "-1e400", "123456789e99999999999999999999", "0.1e400"})
-    EXPECT_THAT(reading(large, {.dtype = DType::kFloat64}), ThrowsMessage<DataLoss>(HasSubstr("cannot hold")));
+    EXPECT_THAT(reading(large, {.dtype = DType::kFloat64}),
+                ThrowsMessage<DataLoss>(HasSubstr("cannot hold")));
   EXPECT_THAT(reading("1e-400", {.dtype = DType::kInt32}), ThrowsMessage<DataLoss>(HasSubstr("cannot hold")));
 }
 

@@ -14,9 +14,9 @@
 namespace cohort {
 
 /// At most one of the limits. A norm is that of all elements' squares [Pascanu, Mikolov and Bengio 2013],
-/// summed in float64 and in a fixed order. Where a norm is not finite, all gradients that it is of become NaN,
-/// as in TensorFlow: an element that is NaN or infinite shows, and no other one makes a step beyond the limit.
-/// A loss scale makes no step then.
+/// summed in float64 and in a fixed order. Where a norm is not finite, all gradients that it is of become
+/// NaN, as in TensorFlow: an element that is NaN or infinite shows, and no other one makes a step beyond the
+/// limit. A loss scale makes no step then.
 struct ClipOptions {
   std::optional<double> value = {};        ///< of each element's size
   std::optional<double> norm = {};         ///< of each variable's gradient
