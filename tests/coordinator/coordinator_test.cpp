@@ -388,6 +388,7 @@ TEST(Coordinator, WhatWasSentAheadDoesNotWaitForALongCall) {
     run_short_calls(coordinator);
     const Gate gate;
     std::vector<RemoteValue<int>> values;
+    values.reserve(2000);
     for (int j = 0; j < 1000; ++j) values.push_back(coordinator.schedule<doubled>(j));
     coordinator.schedule<hold>(gate.name());
     for (int j = 0; j < 1000; ++j) values.push_back(coordinator.schedule<doubled>(j));
@@ -406,6 +407,7 @@ TEST(Coordinator, ACallWaitsForNoneThatWasScheduledLater) {
   const Gate gate;
   coordinator.schedule<hold>(gate.name());
   std::vector<RemoteValue<int>> early;
+  early.reserve(100);
   for (int j = 0; j < 100; ++j) early.push_back(coordinator.schedule<doubled>(j));
   gate.wait_until_held();
   // The other worker is never free.

@@ -58,6 +58,7 @@ void train(const Strategy& strategy, Optimizer& optimizer, const std::vector<Var
     strategy.run([&](ReplicaContext& replica) {
       const bool are_equal = aggregation == GradientAggregation::kNone;
       std::vector<GradientAndVariable> gradients;
+      gradients.reserve(variables.size());
       for (const Variable& variable : variables)
         gradients.push_back({gradient_of(variable.shape(), variable.dtype(),
                                          are_equal ? 0 : replica.replica_id_in_sync_group(), step),
@@ -110,6 +111,7 @@ void train_with_overflow(const Strategy& strategy, Optimizer& optimizer,
       const int id = replica.replica_id_in_sync_group();
       const bool overflows = step == kStepOfOverflow && id == replica.num_replicas_in_sync() - 1;
       std::vector<GradientAndVariable> gradients;
+      gradients.reserve(variables.size());
       for (const Variable& variable : variables)
         gradients.push_back({gradient_of(variable.shape(), variable.dtype(), id, step), variable});
       if (overflows) gradients[2].gradient.rows(7, 8).fill(std::numeric_limits<double>::infinity());
@@ -234,6 +236,7 @@ void check_odd_shares(Bootstrap& worker, int devices) {
     return message_of(is_odd ? ErrorCode::kInvalidArgument : ErrorCode::kAborted, [&] {
       strategy.run([&](ReplicaContext& replica) {
         std::vector<GradientAndVariable> gradients;
+        gradients.reserve(variables.size());
         for (const Variable& variable : variables)
           gradients.push_back({Tensor::zeros(variable.shape(), variable.dtype()), variable});
         const int odd = replica.num_replicas_in_sync() - 1;

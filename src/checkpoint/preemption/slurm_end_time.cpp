@@ -14,6 +14,8 @@
 #include <string>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include <cohort/base/deadline.h>
 #include <cohort/base/log.h>
 
@@ -82,6 +84,7 @@ class Inquiry {
  private:
   static std::vector<char*> pointers_to(std::vector<std::string>& words) {
     std::vector<char*> pointers;
+    pointers.reserve(words.size() + 1);
     for (std::string& word : words) pointers.push_back(word.data());
     pointers.push_back(nullptr);
     return pointers;
@@ -101,7 +104,7 @@ std::optional<std::int64_t> ask_slurm_for_end_time(const Environment& variables,
   // Seconds, whatever zone the clock is in.
   std::vector<std::string> environment{"SLURM_TIME_FORMAT=%s"};
   for (const auto& [name, value] : variables) {
-    if (name != "SLURM_TIME_FORMAT") environment.push_back(name + "=" + value);
+    if (name != "SLURM_TIME_FORMAT") environment.push_back(fmt::format("{}={}", name, value));
   }
   Inquiry squeue({"squeue", "--noheader", "--jobs=" + job->second, "--format=%e"}, std::move(environment));
   std::string text;

@@ -29,13 +29,13 @@ Json numbers_after(const Coordinated& cluster, std::vector<double> before,
 }
 
 Tensor twice(const Variable& numbers) {
-  const Tensor result = numbers.read();
+  Tensor result = numbers.read();
   for (float& element : result.span<float>()) element *= 2;
   return result;
 }
 
 Tensor plus_one(const Tensor& values) {
-  const Tensor result = values.clone();
+  Tensor result = values.clone();
   for (float& element : result.span<float>()) element += 1;
   return result;
 }
@@ -82,6 +82,7 @@ Variable initial_weights(const Coordinated& cluster) {
 Json trained(Coordinated& cluster) {
   const Variable weights = initial_weights(cluster);
   std::vector<float> losses;
+  losses.reserve(4);
   for (int step = 0; step < 4; ++step)
     losses.push_back(cluster.coordinator().schedule<subtract_gradients>(weights, step).fetch());
   return {{"loss", losses}, {"w", show(weights.read())}};
