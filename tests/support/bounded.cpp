@@ -5,13 +5,16 @@
 // these are ended, and `bounded` ends by SIGALRM, which no property of a test in CTest takes for a success,
 // as it may take an exit status. Who outlives the test is named and ended, too.
 //
-// Each test has a folder of its own for Open MPI's sessions, which is removed: launchers that start and end
-// beside each other would make and remove the same one, and now and then one fails.
+// Each test has a folder of its own for Open MPI's sessions, which is removed. Launchers that start and end
+// beside each other, or soon after each other, make and remove the same one in it, and now and then one fails:
+// so that is made here, and is never empty.
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
@@ -95,6 +98,11 @@ class SessionFolder {
     if (error || ::mkdtemp(path.data()) == nullptr) return;
     path_ = path;
     ::setenv("OMPI_MCA_orte_tmpdir_base", path_.c_str(), 1);
+    std::array<char, 256> host{};
+    if (::gethostname(host.data(), host.size() - 1) != 0) return;
+    const std::string name(host.data());
+    const std::string top = fmt::format("{}/ompi.{}.{}", path_, name.substr(0, name.find('.')), ::geteuid());
+    if (::mkdir(top.c_str(), 0700) == 0) ::mkdir((top + "/kept").c_str(), 0700);
   }
   void remove() const {
     std::error_code ignored;
