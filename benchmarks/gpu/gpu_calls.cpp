@@ -27,8 +27,8 @@
 namespace cohort::bench {
 namespace {
 
-constexpr int kCallsInARow = 20;  // in a row
-constexpr int kTurns = 7;         // of which the median counts
+constexpr int kCallsInARow = 20;
+constexpr int kTurns = 7;  // of which the median counts
 
 struct Cost {
   double on_gpu_us;

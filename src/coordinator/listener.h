@@ -1,5 +1,7 @@
 // Polls for a worker while one of its functions takes long, so that the coordinator can ask back what waits
-// behind it. Short functions do not notice: their thread polls when they have ended.
+// behind it. Short functions do not notice: their thread polls when they have ended. The thread that runs
+// functions makes a Listener, and a Running around each of them; the Listener's own thread ends with it, at
+// most 5 ms later.
 #pragma once
 
 #include <atomic>

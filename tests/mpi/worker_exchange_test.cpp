@@ -162,7 +162,7 @@ TEST(WorkerExchange, NamesWhoIsMissingOnAllWorkers) {
     });
     EXPECT_THAT(text,
                 HasSubstr("split #1: deadline of 0.25 s passed; missing: " + name_of(missing) + ". They"));
-    EXPECT_LT(std::chrono::steady_clock::now() - start, 10s);
+    EXPECT_LT(std::chrono::steady_clock::now() - start, 4s);
     expect_the_same_everywhere(text);
   }
 }
@@ -176,7 +176,7 @@ TEST(WorkerExchange, TellsAShortDeadlineSoon) {
     static_cast<void>(error_without(session().rank() == missing, [&] {
       static_cast<void>(exchange->all_gather(RoundKind::kSplit, "late"));
     }));
-    EXPECT_LT(std::chrono::steady_clock::now() - start, 3s);
+    EXPECT_LT(std::chrono::steady_clock::now() - start, 2s);
     static_cast<void>(session().exchange(""));
   }
 }
