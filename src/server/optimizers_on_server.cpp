@@ -58,8 +58,11 @@ IndexedSlices merged(const Tensor& gradient, std::span<const std::int64_t> rows,
   }
   std::vector<std::int64_t> places;
   for (const std::int64_t row : rows) places.push_back(place_of_row.at(row));
-  result.values = Tensor::zeros(gradient.shape().with(0, next), gradient.dtype());
-  kScatterAdd.apply(result.values, {gradient, Tensor::from(places), result.values.shape()});
+  // In float32 where it has 16 bits, so that the sum of a row that is named often is rounded once.
+  const DType dtype = is_half(gradient.dtype()) ? DType::kFloat32 : gradient.dtype();
+  const Tensor sums = Tensor::zeros(gradient.shape().with(0, next), dtype);
+  kScatterAdd.apply(sums, {gradient.cast(dtype), Tensor::from(places), sums.shape()});
+  result.values = sums.cast(gradient.dtype());
   return result;
 }
 

@@ -10,7 +10,7 @@ PackedBuffers::PackedBuffers(Communicator& communicator, std::span<const NamedTe
                              BufferExchange exchange)
     : communicator_(communicator) {
   if (exchange == BufferExchange::kNone || communicator.size() == 1) return;
-  for (const auto& [name, buffer] : buffers) {
+  for (const auto& [name, buffer, more_names] : buffers) {
     const DType dtype = to_cohort(buffer.scalar_type());
     auto pack = std::ranges::find(packs_, dtype, [](const Pack& made) { return made.memory.dtype(); });
     if (pack == packs_.end()) {

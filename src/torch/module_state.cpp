@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <sstream>
+#include <unordered_map>
 
 #include <fmt/format.h>
 #include <torch/nn/module.h>
@@ -16,8 +17,15 @@ namespace {
 template <class Dictionary>
 std::vector<NamedTensor> named(const Dictionary& dictionary) {
   std::vector<NamedTensor> tensors;
+  std::unordered_map<const c10::TensorImpl*, std::size_t> known;
   for (const auto& item : dictionary) {
-    if (item.value().defined()) tensors.push_back({item.key(), item.value()});
+    const at::Tensor& tensor = item.value();
+    if (!tensor.defined()) continue;
+    const auto [entry, is_new] = known.try_emplace(tensor.unsafeGetTensorImpl(), tensors.size());
+    if (is_new)
+      tensors.push_back({item.key(), tensor});
+    else
+      tensors[entry->second].more_names.push_back(item.key());
   }
   return tensors;
 }
@@ -26,9 +34,10 @@ std::vector<NamedTensor> named(const Dictionary& dictionary) {
 std::string listed(std::span<const NamedTensor> parameters, std::span<const NamedTensor> buffers) {
   std::string text;
   const auto add = [&](const char* kind, std::span<const NamedTensor> tensors) {
-    for (const auto& [name, tensor] : tensors)
-      text += fmt::format("{} '{}' {}{}\n", kind, name, describe(spec_of(tensor)),
-                          tensor.requires_grad() ? " with a gradient" : "");
+    for (const auto& [name, tensor, more_names] : tensors)
+      text += fmt::format("{} '{}' {}{}{}\n", kind, name, describe(spec_of(tensor)),
+                          tensor.requires_grad() ? " with a gradient" : "",
+                          more_names.empty() ? "" : fmt::format(", also '{}'", fmt::join(more_names, "', '")));
   };
   add("parameter", parameters);
   add("buffer", buffers);
@@ -96,7 +105,7 @@ void require_equal_lists(Communicator& communicator, std::span<const NamedTensor
 }
 
 void broadcast(Communicator& communicator, std::span<const NamedTensor> tensors, int root) {
-  for (const auto& [name, tensor] : tensors) {
+  for (const auto& [name, tensor, more_names] : tensors) {
     const at::Tensor contiguous = tensor.detach().contiguous();
     communicator.broadcast(to_cohort(contiguous), root);
     if (!contiguous.is_alias_of(tensor)) tensor.detach().copy_(contiguous);

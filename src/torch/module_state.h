@@ -15,8 +15,10 @@ namespace cohort::libtorch {
 struct NamedTensor {
   std::string name;
   at::Tensor tensor;
+  std::vector<std::string> more_names = {};  ///< others under which the module has the same tensor
 };
 
+/// Each tensor once, in the order of the module's names.
 [[nodiscard]] std::vector<NamedTensor> parameters_of(const torch::nn::Module& module);
 [[nodiscard]] std::vector<NamedTensor> buffers_of(const torch::nn::Module& module);
 

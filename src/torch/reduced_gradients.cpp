@@ -31,12 +31,38 @@ struct ReducedGradients::Parameter {
   Accumulator accumulator = {};
   std::uintptr_t hook = 0;
   bool ready = false;
+
+  /// Of 16 bits, to which a pass adds: the same in float32, so that it is rounded once and not in each pass.
+  at::Tensor sum = {};
+  at::Tensor rounded = {};         ///< the gradient that was made from `sum`,
+  std::int64_t rounded_version = 0;  ///< and how often it had been changed then
+
+  void begin_sum();
+  void add_to_sum(const at::Tensor& added);
 };
+
+/// Before a pass.
+void ReducedGradients::Parameter::begin_sum() {
+  const at::Tensor gradient = tensor.grad();
+  if (!gradient.defined() || gradient.layout() != at::kStrided) return sum.reset();
+  if (sum.defined() && gradient.is_same(rounded) && gradient._version() == rounded_version) return;
+  sum = gradient.to(at::kFloat);
+}
+
+/// `added`: what a pass has just added to the gradient.
+void ReducedGradients::Parameter::add_to_sum(const at::Tensor& added) {
+  if (!sum.defined() || !added.defined()) return;
+  const at::NoGradGuard no_gradients;
+  sum.add_(added);
+  rounded = tensor.grad();
+  rounded.copy_(sum);
+  rounded_version = rounded._version();
+}
 
 ReducedGradients::ReducedGradients(std::span<const NamedTensor> parameters,
                                    const DistributedModelOptions& options)
     : options_(options) {
-  for (const auto& [name, tensor] : parameters) {
+  for (const auto& [name, tensor, more_names] : parameters) {
     if (!tensor.is_cpu())
       throw InvalidArgument("DistributedModel: parameter '{}' is not on a CPU; move the module there", name);
     if (tensor.requires_grad()) parameters_.push_back({name, tensor});
@@ -64,13 +90,20 @@ void ReducedGradients::add_hook(std::size_t index) {
   Parameter& parameter = parameters_[index];
   parameter.accumulator = torch::autograd::impl::grad_accumulator(parameter.tensor);
   parameter.hook = parameter.accumulator->add_post_hook(
-      std::make_unique<LambdaPostHook>([this, index](const variable_list& outputs, const variable_list&) {
-        on_gradient(parameters_[index]);
+      std::make_unique<LambdaPostHook>([this, index](const variable_list& outputs, const variable_list& added) {
+        on_gradient(parameters_[index], added[0]);
         return outputs;
       }));
 }
 
-void ReducedGradients::on_gradient(Parameter& parameter) {
+void ReducedGradients::begin_sums() {
+  const at::NoGradGuard no_gradients;
+  for (Parameter& parameter : parameters_)
+    if (is_half(to_cohort(parameter.tensor.scalar_type()))) parameter.begin_sum();
+}
+
+void ReducedGradients::on_gradient(Parameter& parameter, const at::Tensor& added) {
+  if (mode_ != Mode::kRefused) parameter.add_to_sum(added);
   if (mode_ == Mode::kLocal) return;
   if (mode_ == Mode::kRefused)
     throw WrongContext(

@@ -43,6 +43,7 @@ class ReducedGradients {
   void pass(Mode mode, Run run) {
     const InMode in_mode(mode_, mode);
     observed_.clear();
+    begin_sums();
     run();
     if (mode == Mode::kReduced) announce_rest();
   }
@@ -68,7 +69,8 @@ class ReducedGradients {
   };
 
   void add_hook(std::size_t index);
-  void on_gradient(Parameter& parameter);
+  void begin_sums();
+  void on_gradient(Parameter& parameter, const at::Tensor& added);
   void announce(Parameter& parameter);
   void announce_rest();
   void make_buckets(std::span<const std::size_t> order);

@@ -92,7 +92,7 @@ is_ready() { [[ -e $ready/$1 ]]; }
 says() { grep -q "$1" "$work/err"; }
 # The head's /proc shows the processes of all hosts; its own numbers for them.
 processes() { pgrep -f "$1" || true; }
-supervisors() { pgrep -x cohort-supervis || true; }  # as much of the name as the system keeps
+supervisors() { pgrep --runstates R,S,D,T,t -x cohort-supervis || true; }  # as much of the name as the system keeps
 process_1_of() { pgrep -f "^bash [^ ]*/host.sh $1 " || true; }
 # Slurm's daemon has a host of that name, and each mpirun brings its own.
 is_on() {

@@ -47,8 +47,9 @@ state() { scontrol show job "${jobs[$1]}"; }
 has_ended() { [[ $(state "$1") != *JobState=@(PENDING|RUNNING)* ]]; }
 is_timed_out() { [[ $(state "$1") == *JobState=TIMEOUT* ]]; }
 
-# The head's /proc shows the processes of all hosts.
-workers() { pgrep -x fault_victim || true; }
+# The head's /proc shows the processes of all hosts. One that has ended counts no more, although the launcher on
+# a host that is cut off may not have taken its status yet.
+workers() { pgrep --runstates R,S,D,T,t -x fault_victim || true; }
 worker() { { workers | sed 's|.*|/proc/&/environ|' | xargs grep -lszx "SLURM_PROCID=$1" || true; } | cut -d / -f 3; }
 process_1_of() { pgrep -f "^bash [^ ]*/host.sh $1 "; }
 # But for Open MPI's own segments.

@@ -79,6 +79,21 @@ TEST(StragglerJudge, NamesOneThatIsSlowAtRandom) {
   EXPECT_EQ(calls.judge.present()->worker, 1);
 }
 
+TEST(StragglerJudge, NamesOneThatIsSlowAtRandomWhereTheMachineDelaysOthersForAMoment) {
+  Calls calls;
+  for (int i = 0; i < 100; ++i)
+    calls.add(i % 3 == 0 ? 1 : i % 2, i % 3 == 0 ? 20 * kMillisecond : kMillisecond / 2);
+  ASSERT_TRUE(calls.judge.present());
+  EXPECT_EQ(calls.judge.present()->worker, 1);
+}
+
+TEST(StragglerJudge, NamesNobodyForOneLongPauseAmongMoments) {
+  Calls calls;
+  for (int i = 0; i < 300; ++i) calls.add(i % 3, i == 151 ? 900 * kMillisecond : kMillisecond / 2);
+  EXPECT_FALSE(calls.judge.present());
+  EXPECT_FALSE(calls.judge.of_all_calls());
+}
+
 TEST(StragglerJudge, TellsInputFromComputing) {
   Calls calls;
   calls.add_many(100, 0, 5 * kMillisecond, 5 * kMillisecond);

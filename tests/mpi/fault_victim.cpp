@@ -67,7 +67,10 @@ void work() {
   const auto communicator = session.make_communicator({});
   communicator->barrier();
   const auto group = communicator->split(0, -session.rank());
-  if (session.is_chief()) std::fputs("all are running\n", stderr);
+  const auto say_all_are_running = [&] {
+    if (session.is_chief()) std::fputs("all are running\n", stderr);
+  };
+  if (phase != "collective") say_all_are_running();
   watch_is_late = is_late;
   if (how == "child") return end_beside_a_child();
   if (is_victim) {
@@ -94,6 +97,9 @@ void work() {
   if (phase == "compute") compute_for_long();
   if (phase == "collective") {
     const cohort::Tensor tensor = cohort::Tensor::zeros({1'000'000}, cohort::DType::kFloat32);
+    communicator->all_reduce(tensor, cohort::ReduceOp::kSum);
+    communicator->all_reduce(tensor, cohort::ReduceOp::kSum);
+    say_all_are_running();  // for nobody is in the split or in a call before any more
     while (true) communicator->all_reduce(tensor, cohort::ReduceOp::kSum);
   }
   if (phase == "group") {

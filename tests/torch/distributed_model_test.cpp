@@ -2,6 +2,7 @@
 // floating-point numbers are added, and the same bits on all ranks.
 #include <cohort/torch/distributed_model.h>
 
+#include <utility>
 #include <vector>
 
 #include <ATen/Parallel.h>
@@ -111,6 +112,99 @@ TEST_F(DistributedModelTest, SumsOnRequest) {
   const auto expected = alone(net, size());
   model.backward(loss(net, mine()));
   expect_gradients(net, expected);
+}
+
+TEST_F(DistributedModelTest, SumsOf16BitGradientsAreRoundedOnce) {
+  const MultiWorkerMirroredStrategy strategy(cohort::testing::session(),
+                                             {.reproducible = true});
+  // 256 + 1 is 256 in bfloat16, and 2048 + 1 is 2048 in float16.
+  for (const auto& [dtype, large] : {std::pair(torch::kBFloat16, 256.), std::pair(torch::kFloat16, 2048.)}) {
+    for (const ReduceOp op : {ReduceOp::kSum, ReduceOp::kMean}) {
+      for (int owner = 0; owner < size(); ++owner) {
+        torch::nn::Linear net(torch::nn::LinearOptions(1100, 3).bias(false));
+        net->to(dtype);
+        DistributedModel model(net, strategy, {.op = op});
+        model.backward((net->weight * (rank() == owner ? large : 1.)).sum());
+        const double sum = large + size() - 1;
+        const torch::Tensor exact = torch::tensor(op == ReduceOp::kSum ? sum : sum / size(), torch::kFloat64);
+        EXPECT_TRUE(torch::equal(net->weight.grad(), exact.to(dtype).expand({3, 1100})))
+            << net->weight.grad()[0][0] << " and not " << exact;
+      }
+    }
+  }
+}
+
+TEST_F(DistributedModelTest, AddsUp16BitGradientsOfSeveralPassesInFloat32) {
+  torch::nn::Linear net(torch::nn::LinearOptions(5, 3).bias(false));
+  net->to(torch::kBFloat16);
+  DistributedModel model(net, strategy_);
+  const auto step = [&] {
+    {
+      const auto no_sync = model.no_sync();
+      model.backward((net->weight * 256.).sum());
+      model.backward((net->weight * 1.).sum());
+    }
+    model.backward((net->weight * 1.).sum());
+    return net->weight.grad()[0][0].item<float>();
+  };
+  EXPECT_EQ(step(), 258);
+  EXPECT_EQ(step(), 516);  // to gradients that are left
+  {
+    const torch::NoGradGuard no_gradients;
+    net->weight.mutable_grad().mul_(0.5);  // as clipping does between passes
+  }
+  EXPECT_EQ(step(), 516);
+  net->weight.mutable_grad().zero_();
+  EXPECT_EQ(step(), 258);
+  net->weight.mutable_grad().reset();
+  EXPECT_EQ(step(), 258);
+}
+
+/// A matrix that is the first layer's and the last one's, so that its gradient comes from both.
+struct TiedImpl : torch::nn::Cloneable<TiedImpl> {
+  TiedImpl() { reset(); }
+  void reset() override {
+    first = register_module("first", torch::nn::Linear(torch::nn::LinearOptions(3, 3).bias(false)));
+    head = register_parameter("head", first->weight);
+  }
+  torch::Tensor forward(const torch::Tensor& inputs) { return torch::matmul(first(inputs), head); }
+  torch::nn::Linear first = nullptr;
+  torch::Tensor head;
+};
+TORCH_MODULE(Tied);
+
+TEST_F(DistributedModelTest, ReducesAParameterWithTwoNamesOnce) {
+  Tied net;
+  net->to(torch::kFloat64);
+  net->head = net->first->weight;
+  DistributedModel model(net, strategy_, {.bytes_per_bucket = 1});
+  EXPECT_EQ(model.bucket_count(), 2U);  // of the matrix, and of what a pass has reached
+  const torch::Tensor inputs = inputs_.narrow(1, 0, 3);
+  const auto expected = torch::autograd::grad({net->forward(inputs).square().mean()}, {net->head});
+  model.backward(net->forward(inputs.narrow(0, rank() * kRowsEach, kRowsEach)).square().mean());
+  EXPECT_LT((net->head.grad() - expected[0]).abs().max().item<double>(), kTolerance);
+  expect_same_bits(net->head.grad());
+}
+
+TEST_F(DistributedModelTest, NamesTheWorkerWhoseTensorsAreNotTied) {
+  if (size() < 3) GTEST_SKIP() << "needs a majority";
+  Tied net;
+  if (rank() == 1) {
+    struct Apart : torch::nn::Module {
+      Apart() {
+        register_parameter("head", torch::zeros({3, 3}));
+        register_module("first", torch::nn::Linear(torch::nn::LinearOptions(3, 3).bias(false)));
+      }
+    };
+    try {
+      const DistributedModel model(std::make_shared<Apart>(), strategy_);
+      FAIL() << "no error";
+    } catch (const InvalidArgument& error) {
+      EXPECT_THAT(error.what(), HasSubstr("parameter 'head' float32[3, 3] with a gradient, also 'first.weight'"));
+    }
+    return;
+  }
+  EXPECT_THROW(DistributedModel(net, strategy_), InvalidArgument);
 }
 
 TEST_F(DistributedModelTest, AddsUpTheGradientsOfSeveralPasses) {

@@ -11,6 +11,7 @@
 #include <torch/torch.h>
 
 #include <cohort/strategy/central_storage_strategy.h>
+#include <cohort/train/optimizers/adam.h>
 #include <cohort/train/optimizers/sgd.h>
 #include <cohort/trainer/trainer.h>
 
@@ -138,6 +139,98 @@ TEST_P(ModelTest, ReplicasWithoutExamplesAreNotTrained) {
   Sgd optimizer({.learning_rate = 0.1});
   EXPECT_NO_THROW(Trainer(strategy_, model, optimizer).fit(linear_batches(1, 1), {}));
   EXPECT_EQ(optimizer.iterations(), 1);
+}
+
+/// One matrix for two uses: as one parameter, as a parameter with two names, or as two that share memory.
+enum class Tie { kNone, kSameTensor, kSameMemory };
+
+struct TiedImpl : torch::nn::Cloneable<TiedImpl> {
+  explicit TiedImpl(Tie how) : tie(how) { reset(); }
+  void reset() override {
+    first = register_module("first", torch::nn::Linear(torch::nn::LinearOptions(2, 2).bias(false)));
+    const torch::NoGradGuard no_gradients;
+    first->weight.copy_(torch::tensor({{0.5F, -0.25F}, {0.125F, 1.0F}}));
+    if (tie == Tie::kSameTensor) head = register_parameter("head", first->weight);
+    if (tie == Tie::kSameMemory) head = register_parameter("head", first->weight.detach());
+  }
+  torch::Tensor forward(const torch::Tensor& inputs) {
+    return torch::matmul(first(inputs), tie == Tie::kNone ? first->weight : head).sum(1, true);
+  }
+  Tie tie;
+  torch::nn::Linear first = nullptr;
+  torch::Tensor head;
+};
+TORCH_MODULE(Tied);
+
+/// The matrix after three clipped steps of Adam, in which norms, slots and averages count.
+Numbers trained(const Strategy& strategy, Tie tie) {
+  const auto scope = strategy.scope();
+  const Tied net(tie);
+  Model model(net, squared_errors);
+  Adam optimizer({.learning_rate = 0.1});
+  optimizer.set_update_options({.weight_decay = 0.01, .clip = {.global_norm = 0.05}});
+  Trainer(strategy, model, optimizer).fit(linear_batches(12, 12), {.epochs = 3});
+  EXPECT_EQ(model.parameters().size(), 1U);
+  if (tie != Tie::kNone) {
+    EXPECT_TRUE(torch::equal(net->head, net->first->weight));
+  }
+  return numbers(model.parameters()[0].read());
+}
+
+TEST_P(ModelTest, ATensorWithTwoNamesIsOneVariable) {
+  const Numbers expected = trained(strategy_, Tie::kNone);
+  EXPECT_THAT(trained(strategy_, Tie::kSameTensor), Pointwise(DoubleNear(1e-6), expected));
+  EXPECT_THAT(trained(strategy_, Tie::kSameMemory), Pointwise(DoubleNear(1e-6), expected));
+}
+
+TEST_P(ModelTest, AVariableKeepsAllNames) {
+  const auto scope = strategy_.scope();
+  for (const Tie tie : {Tie::kSameTensor, Tie::kSameMemory}) {
+    const Tied net(tie);
+    const Model model(net, squared_errors);
+    ASSERT_EQ(model.names().size(), 1U);
+    EXPECT_THAT(model.names()[0], ::testing::ElementsAre("head", "first.weight"));
+    EXPECT_EQ(model.parameters()[0].name(), "head");
+  }
+}
+
+struct TransposedImpl : torch::nn::Module {
+  TransposedImpl() {
+    weight = register_parameter("weight", torch::ones({2, 2}));
+    transposed = register_parameter("transposed", weight.detach().t());
+  }
+  torch::Tensor forward(const torch::Tensor& inputs) { return inputs.matmul(weight).matmul(transposed); }
+  torch::Tensor weight;
+  torch::Tensor transposed;
+};
+TORCH_MODULE(Transposed);
+
+TEST(ModelTest, RefusesTensorsThatShareMemoryInAnotherOrder) {
+  const std::string message = message_of(ErrorCode::kInvalidArgument, [] {
+    const Model model(Transposed(), squared_errors);
+  });
+  EXPECT_THAT(message, HasSubstr("'weight' and 'transposed'"));
+}
+
+/// Parts of one buffer, as a recurrent layer keeps its weights on GPUs.
+struct FlatImpl : torch::nn::Module {
+  FlatImpl() {
+    const torch::Tensor flat = torch::arange(4, torch::kFloat32);
+    first = register_parameter("first", flat.narrow(0, 0, 2));
+    second = register_parameter("second", flat.narrow(0, 2, 2));
+  }
+  torch::Tensor forward(const torch::Tensor& inputs) { return (inputs * (first + second)).sum(1, true); }
+  torch::Tensor first;
+  torch::Tensor second;
+};
+TORCH_MODULE(Flat);
+
+TEST(ModelTest, PartsOfOneBufferAreVariablesOfTheirOwn) {
+  const MirroredStrategy strategy = mirrored(1);
+  const auto scope = strategy.scope();
+  const Model model(Flat(), squared_errors);
+  ASSERT_EQ(model.parameters().size(), 2U);
+  EXPECT_THAT(numbers(model.parameters()[1].read()), ::testing::ElementsAre(2, 3));
 }
 
 TEST(ModelTest, RefusesALossThatIsNotOfEachExample) {

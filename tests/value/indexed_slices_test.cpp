@@ -57,6 +57,13 @@ TEST(IndexedSlices, AddUpInEveryDtypeThatHasASum) {
   }
 }
 
+TEST(IndexedSlices, AddUp16BitsInFloat32) {
+  const Tensor values = Tensor::from({256.0F, 1.0F, 1.0F}).reshape({3, 1});  // 256 + 1 is 256 in bfloat16
+  const IndexedSlices often{values.cast(DType::kBFloat16), Tensor::from({1, 1, 1}), {2, 1}};
+  EXPECT_EQ(densify(often).dtype(), DType::kBFloat16);
+  EXPECT_EQ(densify(often).row(1).item<double>(), 258);
+}
+
 TEST(IndexedSlices, MustFitTogether) {
   const auto refused = [](const IndexedSlices& wrong, const std::string& why) {
     EXPECT_THAT([&] { validate(wrong); }, ThrowsMessage<InvalidArgument>(HasSubstr(why)));

@@ -14,6 +14,9 @@
 // with `zero_grad`, best by undefining them (its default since libtorch 2.0): a gradient that is still there
 // is added to, as without workers. A gradient that was kept from one step changes in the next.
 //
+// Gradients of 16 bits are added in float32, over the passes and over the workers of a node, and rounded once
+// each; where the strategy's communication is `reproducible`, once over all workers.
+//
 // All workers call `backward` equally often; `join` is for those that cannot. A parameter that a pass does
 // not reach counts as zero; where no worker's pass reaches it, its gradient stays as it was. A worker that
 // throws within `backward` or `join`, or that an exception takes out of the scope of its DistributedModel,

@@ -25,7 +25,8 @@ struct IndexedSlices {
 /// dense tensor, naming it.
 void validate(const IndexedSlices& slices);
 
-/// The dense tensor: zero where no row is given, the sum where several are.
+/// The dense tensor: zero where no row is given, the sum where several are; of 16-bit floats it is taken in
+/// float32 and rounded once.
 /// @throws InvalidArgument as `validate`, and for bool.
 [[nodiscard]] Tensor densify(const IndexedSlices& slices);
 

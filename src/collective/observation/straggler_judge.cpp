@@ -1,6 +1,7 @@
 #include "straggler_judge.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include <fmt/format.h>
 
@@ -17,6 +18,9 @@ constexpr std::int64_t kLeastLateness = 100'000;
 constexpr std::uint64_t kFewestLateCalls = 10;
 /// Of all calls in which somebody was late, and of the time that it cost.
 constexpr double kLeastShare = 0.7;
+/// Calls in which somebody was late by less than 1/2^3 of what is usual for the worker do not count there:
+/// what a machine delays now and then hides nobody who is late by far more.
+constexpr std::size_t kSizesBelow = 3;
 
 /// Of all calls, where members share cores: what other programs do makes some member late now and then.
 constexpr double kLeastShareOnSharedCores = 0.25;
@@ -117,15 +121,30 @@ std::optional<Straggler> StragglerJudge::judge(const Tally& tally) {
   return found;
 }
 
+std::uint64_t StragglerJudge::Late::calls_from(std::size_t size) const noexcept {
+  return std::accumulate(calls_by_size.begin() + static_cast<std::ptrdiff_t>(size), calls_by_size.end(),
+                         std::uint64_t{0});
+}
+
+std::size_t StragglerJudge::Late::usual_size() const noexcept {
+  std::size_t size = calls_by_size.size() - 1;
+  while (size > 0 && 2 * calls_from(size) < calls) --size;
+  return size;
+}
+
 std::optional<Straggler> StragglerJudge::find_one(const std::map<int, Late>& by_worker, const Tally& tally) {
-  Late sum;
+  std::int64_t all_lateness = 0;
   const std::pair<const int, Late>* worst = nullptr;
   for (const auto& entry : by_worker) {
-    sum.calls += entry.second.calls;
-    sum.lateness += entry.second.lateness;
+    all_lateness += entry.second.lateness;
     if (worst == nullptr || entry.second.lateness > worst->second.lateness) worst = &entry;
   }
-  if (worst == nullptr || worst->second.calls < kFewestLateCalls) return std::nullopt;
+  if (worst == nullptr) return std::nullopt;
+  const std::size_t size = std::max(worst->second.usual_size(), kSizesBelow) - kSizesBelow;
+  const std::uint64_t own_calls = worst->second.calls_from(size);
+  if (own_calls < kFewestLateCalls) return std::nullopt;
+  std::uint64_t all_calls = 0;
+  for (const auto& [worker, late] : by_worker) all_calls += late.calls_from(size);
   const auto& [worker, late] = *worst;
   const auto calls = static_cast<double>(late.calls);
   const Straggler straggler{
@@ -134,8 +153,8 @@ std::optional<Straggler> StragglerJudge::find_one(const std::map<int, Late>& by_
       .share_of_calls = calls / static_cast<double>(tally.calls),
       .mean_lateness = seconds(late.lateness) / calls,
       .share_of_time = seconds(late.lateness) / std::max(seconds(tally.end - tally.begin), 1e-9)};
-  const bool is_one = calls >= kLeastShare * static_cast<double>(sum.calls) &&
-                      seconds(late.lateness) >= kLeastShare * seconds(sum.lateness);
+  const bool is_one = static_cast<double>(own_calls) >= kLeastShare * static_cast<double>(all_calls) &&
+                      seconds(late.lateness) >= kLeastShare * seconds(all_lateness);
   const bool costs_time = straggler.share_of_time >= kMuchTime ||
                           (straggler.share_of_time >= kSomeTime && straggler.mean_lateness >= kLongLateness);
   const bool is_often = !tally.shares_cores || straggler.share_of_calls >= kLeastShareOnSharedCores;

@@ -1,8 +1,11 @@
 // Decides from the arrivals of all nodes whether one worker makes the others wait, and why. A worker is named
-// when it was the one that all others waited for in most of the calls in which anybody waited, twice in a
-// row, and that costs a tenth of the time, or milliseconds at a time. One thread at a time.
+// when it was the one that all others waited for in most of the calls in which anybody waited for about as
+// long, twice in a row, and that costs a tenth of the time, or milliseconds at a time. One thread at a time.
 #pragma once
 
+#include <array>
+#include <bit>
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -60,12 +63,18 @@ class StragglerJudge {
     std::uint64_t calls = 0;
     std::int64_t lateness = 0;  ///< nanoseconds
     std::int64_t by_input = 0;  ///< of that
+    /// Place i: the calls that it was late in by 2^(i-1) ns to 2^i ns.
+    std::array<std::uint64_t, 64> calls_by_size = {};
 
     void add(std::int64_t late, std::int64_t by_input_of_it) noexcept {
       ++calls;
       lateness += late;
       by_input += by_input_of_it;
+      ++calls_by_size[static_cast<std::size_t>(std::bit_width(static_cast<std::uint64_t>(late)))];
     }
+    [[nodiscard]] std::uint64_t calls_from(std::size_t size) const noexcept;
+    /// That of the middle call.
+    [[nodiscard]] std::size_t usual_size() const noexcept;
   };
   struct Tally {
     std::uint64_t calls = 0;

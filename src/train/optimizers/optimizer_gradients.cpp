@@ -43,6 +43,9 @@ void add_to(const Tensor& sum, const Tensor& other) {
   reduce_elements(sum.dtype(), ReduceOp::kSum, both, sum.data(), sum.elements());
 }
 
+/// 16-bit gradients are added in float32, and rounded once: 256 + 1 is 256 in bfloat16, however often.
+DType sum_dtype(DType dtype) { return is_half(dtype) ? DType::kFloat32 : dtype; }
+
 }  // namespace
 
 bool Optimizer::accumulate(ReplicaState& state, const std::vector<GradientAndVariable>& gradients,
@@ -51,25 +54,36 @@ bool Optimizer::accumulate(ReplicaState& state, const std::vector<GradientAndVar
   const auto fits = [](const GradientAndVariable& a, const GradientAndVariable& b) {
     return a.variable == b.variable;
   };
-  if (!std::ranges::equal(state.accumulated, gradients, fits)) {
-    if (!is_first)
-      throw InvalidArgument(
-          "apply_gradients: the calls that are accumulated must have the same variables in the same order");
+  const bool is_new = !std::ranges::equal(state.accumulated, gradients, fits);
+  if (is_new && !is_first)
+    throw InvalidArgument(
+        "apply_gradients: the calls that are accumulated must have the same variables in the same order");
+  if (is_new) {
     state.accumulated.clear();
-    for (const GradientAndVariable& pair : gradients)
-      state.accumulated.push_back({pair.gradient.clone(), pair.variable});
+    state.sums.clear();
+    for (const auto& [gradient, variable] : gradients) {
+      state.accumulated.push_back({gradient.clone(), variable});
+      const Tensor& own = state.accumulated.back().gradient;
+      state.sums.push_back(own.cast(sum_dtype(own.dtype())));
+    }
   } else {
     for (std::size_t i = 0; i < gradients.size(); ++i) {
-      const Tensor& sum = state.accumulated[i].gradient;
+      const Tensor& sum = state.sums[i];
+      const Tensor wide = gradients[i].gradient.cast(sum.dtype());
       if (is_first)
-        sum.copy_from(gradients[i].gradient);
+        sum.copy_from(wide);
       else
-        add_to(sum, gradients[i].gradient);
+        add_to(sum, wide);
     }
   }
   state.accumulated_examples += options.examples.value_or(0);
   state.calls = (state.calls + 1) % update_options_.accumulation_steps;
-  return state.calls == 0;
+  if (state.calls != 0) return false;
+  for (std::size_t i = 0; i < state.sums.size(); ++i) {
+    const Tensor& own = state.accumulated[i].gradient;
+    if (own.dtype() != state.sums[i].dtype()) own.copy_from(state.sums[i].cast(own.dtype()));
+  }
+  return true;
 }
 
 void Optimizer::clip_own(ReplicaState& state, const std::optional<double>& examples) const {

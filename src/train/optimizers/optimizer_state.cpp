@@ -150,8 +150,7 @@ std::vector<std::string> Optimizer::all_slot_names(DType dtype) const {
 }
 
 DType Optimizer::slot_dtype(DType dtype) const noexcept {
-  const bool is_half = dtype == DType::kFloat16 || dtype == DType::kBFloat16;
-  return is_half && update_options_.float32_masters ? DType::kFloat32 : dtype;
+  return is_half(dtype) && update_options_.float32_masters ? DType::kFloat32 : dtype;
 }
 
 void Optimizer::swap_averages(std::span<const Variable> variables) {

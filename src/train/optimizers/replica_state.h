@@ -34,6 +34,7 @@ struct Optimizer::ReplicaState {
 
   // What was gathered since the last step.
   std::vector<GradientAndVariable> accumulated;
+  std::vector<Tensor> sums;  ///< the same gradients, those of 16 bits in float32
   std::int64_t calls = 0;
   double accumulated_examples = 0;
 

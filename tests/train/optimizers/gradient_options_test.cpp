@@ -164,6 +164,21 @@ TEST_P(GradientOptions, AccumulationMakesOneStepOfTheMean) {
   }
 }
 
+TEST_P(GradientOptions, AccumulationOf16BitsIsRoundedOnce) {
+  const Variable weights = variable_of(Tensor::zeros({2}, DType::kBFloat16));
+  Sgd optimizer({.learning_rate = 1});
+  optimizer.set_update_options({.accumulation_steps = 3});
+  for (int round = 1; round <= 2; ++round) {
+    for (const double gradient : {256.0, 1.0, 1.0}) {  // 256 + 1 is 256 in bfloat16
+      strategy_.run([&] {
+        optimizer.apply_gradients({{Tensor::full({2}, DType::kBFloat16, gradient), weights}},
+                                  {.aggregation = GradientAggregation::kNone});
+      });
+    }
+    EXPECT_EQ(weights.read().row(1).item<double>(), -86 * round);
+  }
+}
+
 TEST_P(GradientOptions, AccumulationWeighsTheExamplesOfAllCalls) {
   const Variable weights = variable_of(Tensor::from({0.0}));
   Sgd optimizer({.learning_rate = 1});
