@@ -41,6 +41,19 @@ std::string unfinished_name(const std::string& path) {
   return fmt::format("{}{}-{:08x}", beginning_of_unfinished(path), host_name(), number);
 }
 
+std::string name_of_descriptor(int descriptor) { return fmt::format("/proc/self/fd/{}", descriptor); }
+
+/// In the folder of `path`, and locked; -1 where that is not possible.
+int open_without_name(const std::string& path) {
+  const std::string folder = split(path).first;
+  const int descriptor = ::open(folder.empty() ? "." : folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0666);
+  if (descriptor < 0) return -1;
+  const bool can_get_a_name = ::access(name_of_descriptor(descriptor).c_str(), F_OK) == 0;
+  if (can_get_a_name && ::flock(descriptor, LOCK_EX | LOCK_NB) == 0) return descriptor;
+  ::close(descriptor);
+  return -1;
+}
+
 /// Removes this file if its writer is gone.
 void remove_if_abandoned(const std::string& file, bool is_of_this_host) {
   const int descriptor = ::open(file.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
@@ -74,8 +87,13 @@ void remove_abandoned(const std::string& path) noexcept {
   }
 }
 
-NewFile::NewFile(std::string path) : path_(std::move(path)) {
+NewFile::NewFile(std::string path, Name name) : path_(std::move(path)) {
   remove_abandoned(path_);
+  if (name == Name::kLast) descriptor_ = open_without_name(path_);
+  if (descriptor_ < 0) open_with_name();
+}
+
+void NewFile::open_with_name() {
   while (true) {
     unfinished_ = unfinished_name(path_);
     // Exclusively, so that nobody's link or file under this name is followed or written to.
@@ -96,6 +114,14 @@ NewFile::~NewFile() {
 }
 
 void NewFile::publish() {
+  const std::string without_name = unfinished_.empty() ? name_of_descriptor(descriptor_) : "";
+  while (unfinished_.empty()) {  // a link replaces no file, but a rename does
+    const std::string name = unfinished_name(path_);
+    if (::linkat(AT_FDCWD, without_name.c_str(), AT_FDCWD, name.c_str(), AT_SYMLINK_FOLLOW) == 0)
+      unfinished_ = name;
+    else if (errno != EEXIST)
+      throw Unavailable("cannot complete '{}': {}", path_, std::strerror(errno));
+  }
   if (std::rename(unfinished_.c_str(), path_.c_str()) != 0)
     throw Unavailable("cannot complete '{}': {}", path_, std::strerror(errno));
   unfinished_.clear();

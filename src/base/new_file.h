@@ -1,9 +1,10 @@
 // A file that appears under its name only when it is complete, and what is left of those that never became
 // so.
 //
-// It is written beside its place as PATH.unfinished-HOST-NUMBER and locked as long as its writer lives, so
-// that processes which write the same file do not disturb each other. A writer that is killed leaves it
-// there; the next one removes it.
+// Until then it has no name, where the file system can do that, so that a writer that is killed leaves
+// nothing. Elsewhere (as over NFS), and for the moment in which it replaces an older file, it is
+// PATH.unfinished-HOST-NUMBER, locked as long as its writer lives, so that processes which write the same file
+// do not disturb each other; the next writer removes what a killed one has left there.
 #pragma once
 
 #include <string>
@@ -18,8 +19,13 @@ void remove_abandoned(const std::string& path) noexcept;
 /// One thread at a time.
 class NewFile {
  public:
+  enum class Name {
+    kLast,   ///< it gets one when it is complete, where that is possible
+    kFirst,  ///< it has one from the beginning
+  };
+
   /// Removes what others have abandoned, and makes an empty file. @throws Unavailable when it cannot be made.
-  explicit NewFile(std::string path);
+  explicit NewFile(std::string path, Name name = Name::kLast);
   /// Removes the file unless it was published.
   ~NewFile();
   NewFile(const NewFile&) = delete;
@@ -32,8 +38,10 @@ class NewFile {
   void publish();
 
  private:
+  void open_with_name();
+
   std::string path_;
-  std::string unfinished_;  ///< empty once it is published
+  std::string unfinished_;  ///< empty without a name, and once it is published
   int descriptor_ = -1;
 };
 

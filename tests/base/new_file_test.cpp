@@ -43,32 +43,49 @@ class NewFiles : public ::testing::Test {
   testing::TemporaryFolder folder_;
 };
 
-/// What a process that is killed while it writes `path` leaves there.
-void leave_unfinished(const std::string& path) {
+/// Lets a process be killed while it writes `path`.
+void kill_writer(const std::string& path, NewFile::Name name) {
   const pid_t writer = ::fork();
   if (writer == 0) {
-    const NewFile file(path);
+    const NewFile file(path, name);
     ::raise(SIGKILL);
   }
   ASSERT_EQ(::waitpid(writer, nullptr, 0), writer);
 }
+void leave_unfinished(const std::string& path) { kill_writer(path, NewFile::Name::kFirst); }
+
+bool files_may_have_no_name(const std::string& folder) {
+  const int file = ::open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+  if (file >= 0) ::close(file);
+  return file >= 0;
+}
 
 TEST_F(NewFiles, AppearWhenTheyAreComplete) {
-  std::ofstream(path()) << "before";
-  {
-    NewFile file(path());
-    EXPECT_THAT(names(), ElementsAre("data", StartsWith("data.unfinished-")));
-    EXPECT_EQ(::write(file.descriptor(), "after", 5), 5);
-    EXPECT_EQ(std::filesystem::file_size(path()), 6u);
-    file.publish();
-    EXPECT_EQ(std::filesystem::file_size(path()), 5u);
+  for (const NewFile::Name name : {NewFile::Name::kFirst, NewFile::Name::kLast}) {
+    std::ofstream(path()) << "before";
+    {
+      NewFile file(path(), name);
+      if (name == NewFile::Name::kFirst) {
+        EXPECT_THAT(names(), ElementsAre("data", StartsWith("data.unfinished-")));
+      }
+      EXPECT_EQ(::write(file.descriptor(), "after", 5), 5);
+      EXPECT_EQ(std::filesystem::file_size(path()), 6u);
+      file.publish();
+      EXPECT_EQ(std::filesystem::file_size(path()), 5u);
+    }
+    EXPECT_THAT(names(), ElementsAre("data"));
+    struct stat status {};
+    const mode_t mask = ::umask(0);
+    ::umask(mask);
+    ASSERT_EQ(::stat(path().c_str(), &status), 0);
+    EXPECT_EQ(status.st_mode & 0777, 0666 & ~mask) << "as any file";
   }
-  EXPECT_THAT(names(), ElementsAre("data"));
-  struct stat status {};
-  const mode_t mask = ::umask(0);
-  ::umask(mask);
-  ASSERT_EQ(::stat(path().c_str(), &status), 0);
-  EXPECT_EQ(status.st_mode & 0777, 0666 & ~mask) << "as any file";
+}
+
+TEST_F(NewFiles, OfAWriterThatIsKilledAreGoneAtOnce) {
+  if (!files_may_have_no_name(folder_.path())) GTEST_SKIP() << "every file of this file system has a name";
+  kill_writer(path(), NewFile::Name::kLast);
+  EXPECT_THAT(names(), IsEmpty());
 }
 
 TEST_F(NewFiles, LeaveNothingWhenTheyAreGivenUp) {
@@ -77,8 +94,8 @@ TEST_F(NewFiles, LeaveNothingWhenTheyAreGivenUp) {
 }
 
 TEST_F(NewFiles, DoNotDisturbEachOther) {
-  NewFile first(path());
-  NewFile second(path());
+  NewFile first(path(), NewFile::Name::kFirst);
+  NewFile second(path(), NewFile::Name::kFirst);
   EXPECT_EQ(names().size(), 2u) << "the first one is not abandoned";
   second.publish();
   first.publish();

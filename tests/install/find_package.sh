@@ -37,12 +37,29 @@ static inline int MPI_Finalize(void) { return 0; }
 END
 cat >"$work/mpich/mpicc" <<'END'
 #!/bin/sh
-[ "$1" = -show ] && echo "cc -I\"$(dirname "$0")\" -lm"
+if [ "$1" = -show ]; then echo "cc -I\"$(dirname "$0")\" -lm"; else exec cc -I"$(dirname "$0")" "$@"; fi
 END
 chmod +x "$work/mpich/mpicc"
-! "$cmake" -G "$generator" -S "$consumer" -B "$work/other" -DCMAKE_PREFIX_PATH="$work/prefix" \
-  -DMPI_C_COMPILER="$work/mpich/mpicc" >"$work/other.log" 2>&1 || fail "another MPI library is taken: $(<"$work/other.log")"
-# CMake breaks lines where it likes.
-said=$(tr -s ' \n' ' ' <"$work/other.log")
-[[ $said =~ "Cohort was built with "[^';']*"; this project found MPICH 4.0.2. "[^.]*"set MPI_C_COMPILER" ]] ||
-  fail "of another MPI library it says: $said"
+cp "$work/mpich/mpicc" "$work/mpich/mpicxx"
+# refused OPTION...: what the consumer's configuration says. CMake breaks lines where it likes.
+refused() {
+  rm -rf "$work/other"
+  ! "$cmake" -G "$generator" -S "$consumer" -B "$work/other" -DCMAKE_PREFIX_PATH="$work/prefix" "$@" >"$work/other.log" 2>&1 ||
+    fail "another MPI library is taken with $*: $(<"$work/other.log")"
+  tr -s ' \n' ' ' <"$work/other.log"
+}
+for choice in MPI_C_COMPILER=$work/mpich/mpicc MPI_CXX_COMPILER=$work/mpich/mpicxx MPI_HOME=$work/mpich; do
+  said=$(refused "-D$choice")
+  [[ $said =~ "Cohort was built with "[^';']*"; this project found MPICH 4.0.2. "[^.]*"set MPI_C_COMPILER" ]] ||
+    fail "with $choice it says: $said"
+done
+own=$(sed -n 's/^MPI_C_COMPILER:[A-Z]*=//p' "$3/CMakeCache.txt")
+for choice in MPI_CXX_COMPILER=$work/mpich/mpicxx MPI_HOME=$work/mpich; do
+  said=$(refused "-DMPI_C_COMPILER=$own" "-D$choice")
+  [[ $said == *"MPI_C_COMPILER is $own, which takes "*" but ${choice%%=*} is ${choice#*=}, which takes $work/mpich/mpi.h"* ]] ||
+    fail "two libraries: with $choice it says: $said"
+done
+for choice in MPI_CXX_COMPILER=$work/none MPI_HOME=$work/none; do
+  said=$(refused "-D$choice")
+  [[ $said == *"${choice%%=*} is $work/none, "* ]] || fail "with $choice it says: $said"
+done

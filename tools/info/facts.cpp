@@ -70,6 +70,7 @@ Facts gather() {
       .compiler = COHORT_INFO_COMPILER,
       .components = {component("cuda", COHORT_INFO_CUDA), component("nccl", COHORT_INFO_NCCL)},
       .mpi_library = mpi::library_version(),
+      .mpi_abi = COHORT_INFO_MPI_ABI,
       .devices = gather_devices(settings.cpu_devices()),
       .gpus = gather_gpus(),
       .nccl = gather_nccl(),

@@ -65,6 +65,7 @@ struct Facts {
   std::string compiler;
   std::vector<Component> components;
   std::string mpi_library;
+  std::string mpi_abi;  ///< which this build uses: `Open MPI's`, `MPICH's`, `MPI-5's`; empty if unknown
   std::vector<DeviceFacts> devices;
   AllGpus gpus;
   NcclFacts nccl;

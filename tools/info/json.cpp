@@ -70,7 +70,7 @@ std::string to_json(const Facts& facts) {
   for (const Setting& setting : facts.settings) settings.push_back(to_json_value(setting));
   return Json{{"version", facts.version},
               {"build", build},
-              {"mpi", {{"library", facts.mpi_library}}},
+              {"mpi", {{"library", facts.mpi_library}, {"abi", null_if_empty(facts.mpi_abi)}}},
               {"devices", devices},
               {"gpus", to_json_value(facts.gpus)},
               {"nccl", to_json_value(facts.nccl)},
