@@ -126,7 +126,11 @@ void StrategyExtended::abort_replicas(int local_replica, const std::exception_pt
   const auto local = static_cast<std::size_t>(local_replica);
   const int replica = first_replica_id() + local_replica;
   const std::string& host = communicator(0).members()[static_cast<std::size_t>(replica)].host;
-  communicator(local_replica).abort(failure_for_others(replica_name(local), {"", replica, host}, error));
+  // A worker is named in one form, whether it has failed in a replica or elsewhere.
+  const std::string who =
+      workers() == 1 ? replica_name(local)
+                     : fmt::format("worker {} (host {}): {}", layout_.worker, host, replica_name(local));
+  communicator(local_replica).abort(failure_for_others(who, {"", replica, host}, error));
 }
 
 void StrategyExtended::call_for_each_replica(const std::function<void(ReplicaContext&)>& body) {

@@ -1,8 +1,8 @@
 #include "look_server.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
-#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <unistd.h>
@@ -69,8 +69,15 @@ void send_fully(int socket, std::string_view text) {
 
 }  // namespace
 
-LookServer::LookServer(LookServerOptions options)
-    : options_(std::move(options)), wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+LookServer::LookServer(LookServerOptions options) : options_(std::move(options)) {
+  std::array<int, 2> ends{-1, -1};
+  if (::pipe2(ends.data(), O_CLOEXEC | O_NONBLOCK) != 0) {
+    logging::warning("{} does not answer cohort-info --job: pipe2: {}", describe(self()), std::strerror(errno));
+    stopping_ = true;
+    return;
+  }
+  wake_.reset(ends[0]);
+  to_wake_.reset(ends[1]);
   if (self().local_rank != 0) return;
   try {
     listener_ = listen_as({options_.job, options_.workers.front().pid, ::getpid()});
@@ -98,8 +105,9 @@ void LookServer::start_thread() {
 }
 
 void LookServer::wake() const {
-  const std::uint64_t one = 1;
-  [[maybe_unused]] const ssize_t written = ::write(wake_.get(), &one, sizeof one);
+  const char byte = 0;
+  // A pipe that is full wakes the thread just as well.
+  [[maybe_unused]] const ssize_t written = ::write(to_wake_.get(), &byte, 1);
 }
 
 bool LookServer::hear(std::string_view note) {
@@ -151,8 +159,9 @@ void LookServer::wait_for_events() {
     timeout = timeout < 0 ? milliseconds : std::min(timeout, milliseconds);
   }
   ::poll(polled.data(), polled.size(), timeout);
-  std::uint64_t ignored = 0;
-  [[maybe_unused]] const ssize_t got = ::read(wake_.get(), &ignored, sizeof ignored);
+  std::array<char, 64> ignored;
+  while (::read(wake_.get(), ignored.data(), ignored.size()) > 0) {
+  }
 }
 
 void LookServer::accept_clients() {
