@@ -1,9 +1,12 @@
 // What a look at a job says, and how the processes of a job put it together.
 #include "collective/observation/job_look.h"
 
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <cstring>
 #include <memory>
 #include <vector>
 
@@ -212,6 +215,36 @@ TEST(LookServer, NamesNodesThatDoNotAnswer) {
   EXPECT_THAT(look.silent, ElementsAre("worker 2 (host n1, pid 1002)", "worker 6 (host n3, pid 1006)"));
   EXPECT_EQ(look.workers.size(), 7u) << "silent workers are workers, too";
   EXPECT_THAT(to_text(look), HasSubstr("seen by ranks 0-1,4-5 (hosts n0, n2)"));
+}
+
+/// While it lives, the process can open so many files more.
+class FreeDescriptors {
+ public:
+  explicit FreeDescriptors(rlim_t count) {
+    ::getrlimit(RLIMIT_NOFILE, &before_);
+    const int first = ::dup(STDERR_FILENO);
+    ::close(first);
+    const rlimit now{static_cast<rlim_t>(first) + count, before_.rlim_max};
+    ::setrlimit(RLIMIT_NOFILE, &now);
+  }
+  ~FreeDescriptors() { ::setrlimit(RLIMIT_NOFILE, &before_); }
+  FreeDescriptors(const FreeDescriptors&) = delete;
+  FreeDescriptors& operator=(const FreeDescriptors&) = delete;
+
+ private:
+  rlimit before_{};
+};
+
+TEST(LookServer, EndsWhereNothingMoreCanBeOpened) {
+  // The chief's question, as processes of a job send it: it starts the thread of one that does not listen.
+  std::string question(32, '\0');
+  const std::uint64_t mark = 0x6b6f6f6c626f6aULL;
+  std::memcpy(question.data(), &mark, sizeof mark);
+  for (rlim_t free = 0; free < 6; ++free) {
+    const FreeDescriptors descriptors(free);
+    Job job(2, {});
+    EXPECT_TRUE(job.server(1).hear(question));
+  }
 }
 
 TEST(LookServer, LeavesOtherNotesToOthers) {
