@@ -5,10 +5,10 @@
 #include "layouts.h"
 #include "replay.h"
 
-int main() {
+int main(int argc, char** argv) {
   using namespace cohort::conformance;
-  const std::vector<Record> records = read_records(COHORT_GOLDEN_FOLDER);
-  Replay replay(records, nullptr);
+  const Recording recording = read_records(argc, argv);
+  Replay replay(recording, nullptr);
   Tally tally;
   for (const std::string_view layout : kDeviceLayouts) tally += replay.replay(layout);
   tally.failed += replay.check_tables();

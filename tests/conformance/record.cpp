@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <fstream>
+#include <iostream>
 #include <iterator>
 #include <span>
 #include <stdexcept>
@@ -95,12 +97,24 @@ void read_file(const std::string& path, std::vector<Record>& records) {
 
 }  // namespace
 
-std::vector<Record> read_records(const std::string& folder) {
-  std::vector<Record> records;
-  for (const char* name : {"golden.jsonl", "golden2.jsonl"}) {
-    read_file(fmt::format("{}/{}", folder, name), records);
+Recording read_records(int argc, char** argv) {
+  const std::span arguments(argv + 1, argv + argc);
+  Recording recording;
+  recording.is_whole = arguments.empty();
+  try {
+    if (recording.is_whole) {
+      for (const char* name : {"golden.jsonl", "golden2.jsonl"})
+        read_file(fmt::format("{}/{}", COHORT_GOLDEN_FOLDER, name), recording.records);
+    } else if (arguments.size() > 1 && std::string_view(arguments[0]) == "--records") {
+      for (const char* path : arguments.subspan(1)) read_file(path, recording.records);
+    } else {
+      throw std::runtime_error(fmt::format("usage: {} [--records FILE...]", argv[0]));
+    }
+  } catch (const std::exception& error) {
+    std::cerr << error.what() << '\n';
+    std::exit(2);
   }
-  return records;
+  return recording;
 }
 
 }  // namespace cohort::conformance

@@ -20,7 +20,13 @@ struct Record {
   Json outcome;        ///< what came out; `{"error": class}` where it raised
 };
 
-/// The lines of both files below `folder`. @throws std::runtime_error naming the line that cannot be read.
-[[nodiscard]] std::vector<Record> read_records(const std::string& folder);
+struct Recording {
+  std::vector<Record> records;
+  bool is_whole = true;  ///< all that docs/conformance.md is about
+};
+
+/// The lines of the files that follow `--records` on the command line, else those of the two that are kept
+/// here. Ends the program with status 2 for a line that cannot be read, naming it, and for other arguments.
+[[nodiscard]] Recording read_records(int argc, char** argv);
 
 }  // namespace cohort::conformance

@@ -29,7 +29,7 @@ struct Tally {
 class Replay {
  public:
   /// `bootstrap` connects the workers of `mwms2`, all of which replay its lines; null without workers.
-  Replay(std::span<const Record> records, Bootstrap* bootstrap);
+  Replay(const Recording& recording, Bootstrap* bootstrap);
 
   /// Every line that fits becomes a scenario.
   void add(const Family& family);
@@ -39,7 +39,8 @@ class Replay {
   [[nodiscard]] Tally replay(std::string_view layout);
 
   /// What is wrong with the tables themselves: rules that fit no line, reasons that docs/conformance.md does
-  /// not explain, and lines of a layout that no program replays. Printed; returns their number.
+  /// not explain, and lines of a layout that no program replays. Printed; returns their number. Nothing is
+  /// where a part of the lines is replayed, or others.
   [[nodiscard]] int check_tables() const;
 
  private:
@@ -49,6 +50,7 @@ class Replay {
   [[nodiscard]] Json combine(const Json& own) const;
 
   std::span<const Record> records_;
+  bool is_whole_;
   Bootstrap* bootstrap_;
   std::map<std::string, Scenario, std::less<>> scenarios_;
 };

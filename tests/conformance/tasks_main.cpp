@@ -45,10 +45,10 @@ void add_faults(const LostServers& lost_servers, Replay& replay) {
 }
 
 /// The lines of `coordinator` and `fault` in one layout.
-Tally replay_coordinated(const std::vector<Record>& records, const LostServers& lost_servers,
+Tally replay_coordinated(const Recording& recording, const LostServers& lost_servers,
                          std::string_view layout, int workers, int servers) {
   Coordinated cluster(workers, servers);
-  Replay replay(records, nullptr);
+  Replay replay(recording, nullptr);
   add_faults(lost_servers, replay);
   for (const auto& families : {result_families(cluster), argument_families(cluster),
                                context_families(cluster), queue_families(cluster), error_families(cluster),
@@ -59,10 +59,10 @@ Tally replay_coordinated(const std::vector<Record>& records, const LostServers& 
 }
 
 /// The lines of strategies with servers and coordinators that were recorded first, in one layout.
-Tally replay_first(const std::vector<Record>& records, const LostServers& lost_servers,
+Tally replay_first(const Recording& recording, const LostServers& lost_servers,
                    std::string_view layout, int workers, int servers) {
   const Coordinated cluster(workers, servers);
-  Replay replay(records, nullptr);
+  Replay replay(recording, nullptr);
   add_faults(lost_servers, replay);
   for (const auto& scenarios : {server_strategy_scenarios(cluster), first_call_scenarios(cluster)})
     for (const Scenario& scenario : scenarios) replay.add(scenario);
@@ -70,16 +70,16 @@ Tally replay_first(const std::vector<Record>& records, const LostServers& lost_s
 }
 
 /// The lines of `fault` in one layout.
-Tally replay_faults(const std::vector<Record>& records, const LostServers& lost_servers,
+Tally replay_faults(const Recording& recording, const LostServers& lost_servers,
                     std::string_view layout) {
-  Replay replay(records, nullptr);
+  Replay replay(recording, nullptr);
   add_faults(lost_servers, replay);
   return replayed(replay, layout);
 }
 
 /// The lines of `ps_v1` in one layout; no workers where its strategies cannot be made.
-Tally replay_training(const std::vector<Record>& records, std::string_view layout, int workers, int servers) {
-  Replay replay(records, nullptr);
+Tally replay_training(const Recording& recording, std::string_view layout, int workers, int servers) {
+  Replay replay(recording, nullptr);
   std::optional<TrainingTasks> tasks;
   if (workers == 0) {
     add_all(training_constructor_families(), replay);
@@ -98,18 +98,18 @@ int main(int argc, char** argv) {
   using namespace cohort::conformance;
   if (cohort::config().task_descriptor() >= 0) return run_task();
   if (argc == 2) return train_as_coordinator(argv[1]);
-  const std::vector<Record> records = read_records(COHORT_GOLDEN_FOLDER);
+  const Recording recording = read_records(argc, argv);
   const LostServers lost_servers;
-  Tally tally = replay_first(records, lost_servers, "ps11", 1, 1);
-  tally += replay_first(records, lost_servers, "ps22", 2, 2);
-  tally += replay_coordinated(records, lost_servers, "ps_w1_p1", 1, 1);
-  tally += replay_coordinated(records, lost_servers, "ps_w2_p2", 2, 2);
-  tally += replay_faults(records, lost_servers, "ps_w2_p1");
-  tally += replay_training(records, "psv1", 0, 0);
-  tally += replay_training(records, "psv1_c1_w1_p1", 2, 1);
-  tally += replay_training(records, "psv1_w1_p1", 1, 1);
-  tally += replay_training(records, "psv1_w2_p2", 2, 2);
-  tally += replay_training(records, "psv1_w2_p3", 2, 3);
+  Tally tally = replay_first(recording, lost_servers, "ps11", 1, 1);
+  tally += replay_first(recording, lost_servers, "ps22", 2, 2);
+  tally += replay_coordinated(recording, lost_servers, "ps_w1_p1", 1, 1);
+  tally += replay_coordinated(recording, lost_servers, "ps_w2_p2", 2, 2);
+  tally += replay_faults(recording, lost_servers, "ps_w2_p1");
+  tally += replay_training(recording, "psv1", 0, 0);
+  tally += replay_training(recording, "psv1_c1_w1_p1", 2, 1);
+  tally += replay_training(recording, "psv1_w1_p1", 1, 1);
+  tally += replay_training(recording, "psv1_w2_p2", 2, 2);
+  tally += replay_training(recording, "psv1_w2_p3", 2, 3);
   std::cout << describe(tally) << '\n';
   return tally.failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -6,10 +6,10 @@
 #include "replay.h"
 #include "training/families.h"
 
-int main() {
+int main(int argc, char** argv) {
   using namespace cohort::conformance;
-  const std::vector<Record> records = read_records(COHORT_GOLDEN_FOLDER);
-  Replay replay(records, nullptr);
+  const Recording recording = read_records(argc, argv);
+  Replay replay(recording, nullptr);
   for (const auto& families :
        {batch_norm_families(), callback_families(), callback_order_families(), estimator_families(),
         event_format_families(), fit_checkpoint_families(), fit_families(), logger_families(),

@@ -11,8 +11,8 @@
 int main(int argc, char** argv) {
   using namespace cohort::conformance;
   cohort::mpi::Session session(argc, argv);
-  const std::vector<Record> records = read_records(COHORT_GOLDEN_FOLDER);
-  Replay replay(records, &session);
+  const Recording recording = read_records(argc, argv);
+  Replay replay(recording, &session);
   Tally tally;
   if (session.is_chief()) {
     for (const std::string_view layout : kDeviceLayouts) tally += replay.replay(layout);

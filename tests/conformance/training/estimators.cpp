@@ -130,13 +130,17 @@ Json estimated(const Record& record) {
 }
 
 Json exported(const Record& record) {
-  const bool best = case_of(record) == "exporter_best";
-  const std::string name = best ? "best" : "lat";
+  const std::string which = case_of(record);
+  const bool best = which == "exporter_best";
+  // The exporters' names in the recording.
+  const std::string name = best ? "best" : which == "exporter_final" ? "fin" : "lat";
   const CheckpointFolder folder;
   const Json arguments = Json::object();
   const Json run = EstimatedProgram(arguments, folder.path())
                        .run(12, {{.name = name,
-                                  .when = best ? ExportWhen::kBest : ExportWhen::kLatest,
+                                  .when = best                         ? ExportWhen::kBest
+                                          : which == "exporter_final" ? ExportWhen::kFinal
+                                                                      : ExportWhen::kLatest,
                                   .exports_to_keep = best ? 2 : 1}});
   return {{"runs", {run}},
           {"checkpoint_files", files_in(folder.path())},

@@ -1,7 +1,11 @@
 #include "recorded_optimizers.h"
 
+#include <algorithm>
+#include <sstream>
+#include <stdexcept>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include <cohort/train/optimizers/adadelta.h>
 #include <cohort/train/optimizers/adagrad.h>
@@ -86,6 +90,41 @@ std::unique_ptr<Optimizer> rule_of(const std::string& name, const Arguments& arg
   return with_squares(name, arguments);
 }
 
+/// `compat.v1.train.Momentum(0.1,momentum=.9,nesterov)`: numbers by place or name, and flags.
+class CallInWords {
+ public:
+  explicit CallInWords(std::string_view text) {
+    const std::size_t open = std::min(text.find('('), text.size());
+    name_ = text.substr(0, open);
+    name_.erase(0, name_.rfind('.') + 1);
+    std::istringstream words(std::string(text.substr(std::min(open + 1, text.size()))));
+    for (std::string word; std::getline(words, word, ',');) {
+      std::erase_if(word, [](char letter) { return letter == ' ' || letter == ')'; });
+      if (!word.empty()) words_.push_back(word);
+    }
+  }
+
+  [[nodiscard]] bool is(std::string_view name) const { return name_ == name; }
+  [[nodiscard]] double number(std::size_t place, std::string_view name, double fallback) const {
+    for (const std::string& word : words_) {
+      if (word.size() > name.size() && word.starts_with(name) && word[name.size()] == '=')
+        return std::stod(word.substr(name.size() + 1));
+    }
+    const bool is_there =
+        place < words_.size() && words_[place].find_first_not_of("0123456789.eE+-") == std::string::npos;
+    return is_there ? std::stod(words_[place]) : fallback;
+  }
+  [[nodiscard]] bool flag(std::string_view name) const {
+    return std::ranges::any_of(words_, [&](const std::string& word) {
+      return word == name || word == std::string(name) + "=True" || word == std::string(name) + "=true";
+    });
+  }
+
+ private:
+  std::string name_;
+  std::vector<std::string> words_;
+};
+
 /// Weight decay is an option of all of them. Limits are those of each replica, as in the original.
 UpdateOptions update_options_of(const std::string& name, const Json& arguments) {
   const Arguments numbers(arguments);
@@ -113,20 +152,42 @@ std::unique_ptr<Optimizer> optimizer_of(const Json& input) {
   return optimizer;
 }
 
-std::unique_ptr<Optimizer> first_optimizer_of(const std::string& name) {
-  const auto is = [&](std::string_view end) { return name.ends_with(end); };
-  if (is("Momentum(0.1,0.9)"))
-    return std::make_unique<Momentum>(MomentumOptions{.learning_rate = 0.1, .momentum = 0.9});
-  if (is("Momentum(0.1,0.9,nesterov)"))
+std::unique_ptr<Optimizer> first_optimizer_of(const std::string& text) {
+  const CallInWords call(text);
+  const double rate = call.number(0, "learning_rate", 0.001);
+  if (call.is("GradientDescent")) return std::make_unique<Sgd>(SgdOptions{.learning_rate = rate});
+  if (call.is("Momentum"))
     return std::make_unique<Momentum>(
-        MomentumOptions{.learning_rate = 0.1, .momentum = 0.9, .nesterov = true});
-  if (is("Adam(0.1)")) return std::make_unique<Adam>(AdamOptions{.learning_rate = 0.1, .epsilon = 1e-8});
-  if (is("Adagrad(0.1)")) return std::make_unique<Adagrad>(AdagradOptions{.learning_rate = 0.1});
-  if (is("RMSProp(0.1,momentum=.9,centered)"))
-    return std::make_unique<RmsProp>(RmsPropOptions{
-        .learning_rate = 0.1, .momentum = 0.9, .epsilon = 1e-10, .centered = true, .initial_square = 1});
-  if (is("Ftrl(0.1)")) return std::make_unique<Ftrl>(FtrlOptions{.learning_rate = 0.1});
-  return std::make_unique<Sgd>(SgdOptions{.learning_rate = 0.1});
+        MomentumOptions{.learning_rate = rate,
+                        .momentum = call.number(1, "momentum", 0),
+                        .nesterov = call.flag("nesterov") || call.flag("use_nesterov")});
+  if (call.is("Adam"))
+    return std::make_unique<Adam>(AdamOptions{.learning_rate = rate,
+                                              .beta_1 = call.number(1, "beta1", 0.9),
+                                              .beta_2 = call.number(2, "beta2", 0.999),
+                                              .epsilon = call.number(3, "epsilon", 1e-8)});
+  if (call.is("Adagrad"))
+    return std::make_unique<Adagrad>(
+        AdagradOptions{.learning_rate = rate,
+                       .initial_accumulator = call.number(1, "initial_accumulator_value", 0.1)});
+  if (call.is("Adadelta"))
+    return std::make_unique<Adadelta>(AdadeltaOptions{.learning_rate = rate,
+                                                      .rho = call.number(1, "rho", 0.95),
+                                                      .epsilon = call.number(2, "epsilon", 1e-8)});
+  if (call.is("RMSProp"))
+    return std::make_unique<RmsProp>(RmsPropOptions{.learning_rate = rate,
+                                                    .rho = call.number(1, "decay", 0.9),
+                                                    .momentum = call.number(2, "momentum", 0),
+                                                    .epsilon = call.number(3, "epsilon", 1e-10),
+                                                    .centered = call.flag("centered"),
+                                                    .initial_square = 1});
+  if (call.is("Ftrl"))
+    return std::make_unique<Ftrl>(
+        FtrlOptions{.learning_rate = rate,
+                    .initial_accumulator = call.number(2, "initial_accumulator_value", 0.1),
+                    .l1 = call.number(3, "l1_regularization_strength", 0),
+                    .l2 = call.number(4, "l2_regularization_strength", 0)});
+  throw std::runtime_error("no optimizer here is " + text);
 }
 
 std::unique_ptr<Optimizer> optimizer_in_words(const std::string& text) {
