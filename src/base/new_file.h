@@ -3,8 +3,8 @@
 //
 // Until then it has no name, where the file system can do that, so that a writer that is killed leaves
 // nothing. Elsewhere (as over NFS), and for the moment in which it replaces an older file, it is
-// PATH.unfinished-HOST-NUMBER, locked as long as its writer lives, so that processes which write the same file
-// do not disturb each other; the next writer removes what a killed one has left there.
+// PATH.unfinished-HOST-NUMBER, locked as long as its writer lives, so that processes which write the same
+// file do not disturb each other; the next writer removes what a killed one has left there.
 #pragma once
 
 #include <string>

@@ -35,9 +35,10 @@ std::string listed(std::span<const NamedTensor> parameters, std::span<const Name
   std::string text;
   const auto add = [&](const char* kind, std::span<const NamedTensor> tensors) {
     for (const auto& [name, tensor, more_names] : tensors)
-      text += fmt::format("{} '{}' {}{}{}\n", kind, name, describe(spec_of(tensor)),
-                          tensor.requires_grad() ? " with a gradient" : "",
-                          more_names.empty() ? "" : fmt::format(", also '{}'", fmt::join(more_names, "', '")));
+      text +=
+          fmt::format("{} '{}' {}{}{}\n", kind, name, describe(spec_of(tensor)),
+                      tensor.requires_grad() ? " with a gradient" : "",
+                      more_names.empty() ? "" : fmt::format(", also '{}'", fmt::join(more_names, "', '")));
   };
   add("parameter", parameters);
   add("buffer", buffers);

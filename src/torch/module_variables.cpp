@@ -62,7 +62,8 @@ void require_apart(std::vector<SharedTensor> tensors) {
       });
   if (overlap == tensors.end()) return;
   throw InvalidArgument(
-      "'{}' and '{}' of the module of libtorch share memory, but are not the same elements in the same order; "
+      "'{}' and '{}' of the module of libtorch share memory, but are not the same elements in the same "
+      "order; "
       "register one of them, and make the other from it in forward()",
       overlap->names.front(), std::next(overlap)->names.front());
 }
@@ -74,8 +75,9 @@ std::vector<SharedTensor> shared_tensors_of(const torch::nn::Module& module) {
   const auto add = [&](std::vector<NamedTensor> named, bool is_parameter) {
     for (NamedTensor& each : named) {
       const auto [first, last] = known.equal_range(each.tensor.data_ptr());
-      const auto same = std::find_if(
-          first, last, [&](const auto& entry) { return same_elements(tensors[entry.second].tensor, each.tensor); });
+      const auto same = std::find_if(first, last, [&](const auto& entry) {
+        return same_elements(tensors[entry.second].tensor, each.tensor);
+      });
       const std::size_t place = same == last ? tensors.size() : same->second;
       if (same == last) {
         known.emplace(each.tensor.data_ptr(), place);
@@ -170,7 +172,8 @@ std::vector<GradientAndVariable> ModuleVariables::gradients(const at::Tensor& lo
     for (; i < trained.size() && trained[i].variable == variable; ++i) {
       if (gradients[i].defined()) sum = sum.defined() ? sum.add(gradients[i]) : gradients[i];
     }
-    pairs.push_back({to_cohort(sum.defined() ? sum.contiguous() : at::zeros_like(tensor)), variables_[variable]});
+    pairs.push_back(
+        {to_cohort(sum.defined() ? sum.contiguous() : at::zeros_like(tensor)), variables_[variable]});
   }
   return pairs;
 }

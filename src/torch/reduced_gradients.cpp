@@ -34,7 +34,7 @@ struct ReducedGradients::Parameter {
 
   /// Of 16 bits, to which a pass adds: the same in float32, so that it is rounded once and not in each pass.
   at::Tensor sum = {};
-  at::Tensor rounded = {};         ///< the gradient that was made from `sum`,
+  at::Tensor rounded = {};           ///< the gradient that was made from `sum`,
   std::int64_t rounded_version = 0;  ///< and how often it had been changed then
 
   void begin_sum();
@@ -89,8 +89,8 @@ void ReducedGradients::begin(Communicator& communicator) {
 void ReducedGradients::add_hook(std::size_t index) {
   Parameter& parameter = parameters_[index];
   parameter.accumulator = torch::autograd::impl::grad_accumulator(parameter.tensor);
-  parameter.hook = parameter.accumulator->add_post_hook(
-      std::make_unique<LambdaPostHook>([this, index](const variable_list& outputs, const variable_list& added) {
+  parameter.hook = parameter.accumulator->add_post_hook(std::make_unique<LambdaPostHook>(
+      [this, index](const variable_list& outputs, const variable_list& added) {
         on_gradient(parameters_[index], added[0]);
         return outputs;
       }));

@@ -18,12 +18,12 @@ struct Counted {
   Call call = Call::kAllReduce;
   std::int64_t bytes = 4;
   int most_members_without_tree = 1;
+  node::LineCosts costs = {.line = {1, 1, 1, 1}, .in_row = {}};
 };
 
 /// Of the third of three equal calls: what is set up once does not count.
 node::LineCounts counts_of(const Counted& counted) {
-  const node::LineCosts costs{.line = {1, 1, 1, 1}, .in_row = {}};
-  const auto counter = std::make_shared<node::LineCounter>(groups_of(counted.spread), costs);
+  const auto counter = std::make_shared<node::LineCounter>(groups_of(counted.spread), counted.costs);
   std::barrier all_between_calls(counted.spread.members, [&]() noexcept { counter->restart(); });
   for_each_member(counted.spread,
                   [&](Communicator& communicator) {
@@ -118,15 +118,35 @@ TEST(LineCounts, LongSumsCrossTheSocketsTwice) {
   EXPECT_LE(crossing(1), 21U * kBytes / 10);
 }
 
+/// Nanoseconds between cores of two AMD EPYC 7R13, as cohort-bench lines takes them.
+constexpr node::LineCosts kEpyc{.line = {23, 107, 107, 197}, .in_row = {2.3, 10.7, 10.7, 19.7}};
+
+TEST(LineCounts, LongSumsTakeLessTimeAlongTheSockets) {
+  for (const std::int64_t bytes : {256 << 10, 512 << 10, 1 << 20, 4 << 20}) {
+    const auto time = [&](int most_members_without_tree) {
+      return counts_of({.spread = {.members = 128},
+                        .bytes = bytes,
+                        .most_members_without_tree = most_members_without_tree,
+                        .costs = kEpyc})
+          .nanoseconds;
+    };
+    EXPECT_LT(time(1), 0.9 * time(kFlat)) << bytes;
+  }
+}
+
 TEST(LineCounts, AreTheSameEachTime) {
-  const Counted counted{.spread = {.members = 24, .round_robin = true}, .bytes = 2048};
-  const node::LineCounts first = counts_of(counted);
-  const node::LineCounts second = counts_of(counted);
-  EXPECT_EQ(first.chain, second.chain);
-  EXPECT_EQ(first.chain_far, second.chain_far);
-  EXPECT_EQ(first.most_read, second.most_read);
-  EXPECT_EQ(first.between_sockets, second.between_sockets);
-  EXPECT_EQ(first.nanoseconds, second.nanoseconds);
+  for (const Counted& counted : {Counted{.spread = {.members = 24, .round_robin = true}, .bytes = 2048},
+                                 Counted{.spread = {.members = 24, .machine = "pack:3 core:8 pu:1"},
+                                 .bytes = 512 << 10,
+                                 .costs = kEpyc}}) {
+    const node::LineCounts first = counts_of(counted);
+    const node::LineCounts second = counts_of(counted);
+    EXPECT_EQ(first.chain, second.chain);
+    EXPECT_EQ(first.chain_far, second.chain_far);
+    EXPECT_EQ(first.most_read, second.most_read);
+    EXPECT_EQ(first.between_sockets, second.between_sockets);
+    EXPECT_EQ(first.nanoseconds, second.nanoseconds);
+  }
 }
 
 }  // namespace

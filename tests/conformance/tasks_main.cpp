@@ -45,8 +45,8 @@ void add_faults(const LostServers& lost_servers, Replay& replay) {
 }
 
 /// The lines of `coordinator` and `fault` in one layout.
-Tally replay_coordinated(const Recording& recording, const LostServers& lost_servers,
-                         std::string_view layout, int workers, int servers) {
+Tally replay_coordinated(const Recording& recording, const LostServers& lost_servers, std::string_view layout,
+                         int workers, int servers) {
   Coordinated cluster(workers, servers);
   Replay replay(recording, nullptr);
   add_faults(lost_servers, replay);
@@ -59,8 +59,8 @@ Tally replay_coordinated(const Recording& recording, const LostServers& lost_ser
 }
 
 /// The lines of strategies with servers and coordinators that were recorded first, in one layout.
-Tally replay_first(const Recording& recording, const LostServers& lost_servers,
-                   std::string_view layout, int workers, int servers) {
+Tally replay_first(const Recording& recording, const LostServers& lost_servers, std::string_view layout,
+                   int workers, int servers) {
   const Coordinated cluster(workers, servers);
   Replay replay(recording, nullptr);
   add_faults(lost_servers, replay);
@@ -70,8 +70,7 @@ Tally replay_first(const Recording& recording, const LostServers& lost_servers,
 }
 
 /// The lines of `fault` in one layout.
-Tally replay_faults(const Recording& recording, const LostServers& lost_servers,
-                    std::string_view layout) {
+Tally replay_faults(const Recording& recording, const LostServers& lost_servers, std::string_view layout) {
   Replay replay(recording, nullptr);
   add_faults(lost_servers, replay);
   return replayed(replay, layout);

@@ -6,8 +6,8 @@
 // as it may take an exit status. Who outlives the test is named and ended, too.
 //
 // Each test has a folder of its own for Open MPI's sessions, which is removed. Launchers that start and end
-// beside each other, or soon after each other, make and remove the same one in it, and now and then one fails:
-// so that is made here, and is never empty.
+// beside each other, or soon after each other, make and remove the same one in it, and now and then one
+// fails: so that is made here, and is never empty.
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>

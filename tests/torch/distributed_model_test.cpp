@@ -115,8 +115,7 @@ TEST_F(DistributedModelTest, SumsOnRequest) {
 }
 
 TEST_F(DistributedModelTest, SumsOf16BitGradientsAreRoundedOnce) {
-  const MultiWorkerMirroredStrategy strategy(cohort::testing::session(),
-                                             {.reproducible = true});
+  const MultiWorkerMirroredStrategy strategy(cohort::testing::session(), {.reproducible = true});
   // 256 + 1 is 256 in bfloat16, and 2048 + 1 is 2048 in float16.
   for (const auto& [dtype, large] : {std::pair(torch::kBFloat16, 256.), std::pair(torch::kFloat16, 2048.)}) {
     for (const ReduceOp op : {ReduceOp::kSum, ReduceOp::kMean}) {
@@ -200,7 +199,8 @@ TEST_F(DistributedModelTest, NamesTheWorkerWhoseTensorsAreNotTied) {
       const DistributedModel model(std::make_shared<Apart>(), strategy_);
       FAIL() << "no error";
     } catch (const InvalidArgument& error) {
-      EXPECT_THAT(error.what(), HasSubstr("parameter 'head' float32[3, 3] with a gradient, also 'first.weight'"));
+      EXPECT_THAT(error.what(),
+                  HasSubstr("parameter 'head' float32[3, 3] with a gradient, also 'first.weight'"));
     }
     return;
   }

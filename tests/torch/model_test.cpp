@@ -206,9 +206,8 @@ struct TransposedImpl : torch::nn::Module {
 TORCH_MODULE(Transposed);
 
 TEST(ModelTest, RefusesTensorsThatShareMemoryInAnotherOrder) {
-  const std::string message = message_of(ErrorCode::kInvalidArgument, [] {
-    const Model model(Transposed(), squared_errors);
-  });
+  const std::string message =
+      message_of(ErrorCode::kInvalidArgument, [] { const Model model(Transposed(), squared_errors); });
   EXPECT_THAT(message, HasSubstr("'weight' and 'transposed'"));
 }
 

@@ -69,8 +69,8 @@ std::string to_text(const Facts& facts) {
     text += fmt::format("  {:<8} {}\n", component.name,
                         component.enabled ? "on, version " + component.version : "off");
   }
-  text += fmt::format("\nMPI library\n  {}\n  ABI of this build: {}\n\nDevices of this process\n", facts.mpi_library,
-                      facts.mpi_abi.empty() ? "unknown" : facts.mpi_abi);
+  text += fmt::format("\nMPI library\n  {}\n  ABI of this build: {}\n\nDevices of this process\n",
+                      facts.mpi_library, facts.mpi_abi.empty() ? "unknown" : facts.mpi_abi);
   for (const DeviceFacts& device : facts.devices) text += describe(device);
   text += describe(facts.gpus) + "\nLibrary for collectives of GPUs\n" + describe(facts.nccl);
   text += "\nMemory of this process\n" + describe(facts.memory) + "\nSettings\n";

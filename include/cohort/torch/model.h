@@ -57,7 +57,9 @@ class Model {
   [[nodiscard]] std::span<const Variable> parameters() const noexcept { return variables_.all(); }
 
   /// Each of them with all the names that the module has for it.
-  [[nodiscard]] std::span<const std::vector<std::string>> names() const noexcept { return variables_.names(); }
+  [[nodiscard]] std::span<const std::vector<std::string>> names() const noexcept {
+    return variables_.names();
+  }
 
   /// The calling replica's module; elsewhere the first.
   [[nodiscard]] Module& module() const { return dynamic_cast<Module&>(*variables_.of_replica()); }

@@ -31,9 +31,9 @@ void Endpoint::count_reads_of_lines() const {
     counter_->read(position_.rank, &priority_block(member).lines[line_of(open_.sequence)]);
 }
 
-void Endpoint::count_reads_of(std::atomic<std::uint64_t> PriorityBlock::*flag) const {
+void Endpoint::count_reads_of(std::atomic<std::uint64_t> PriorityBlock::*flag, std::uint64_t count) const {
   for (int member = 0; counter_ != nullptr && member < position_.size; ++member)
-    counter_->read(position_.rank, &(priority_block(member).*flag));
+    counter_->read(position_.rank, &(priority_block(member).*flag), count);
 }
 
 bool Endpoint::all_have_pieces(std::uint64_t pieces) noexcept {
@@ -41,7 +41,7 @@ bool Endpoint::all_have_pieces(std::uint64_t pieces) noexcept {
   for (; open_.next_to_check < position_.size; ++open_.next_to_check) {
     if (priority_block(open_.next_to_check).pieces.load(std::memory_order_acquire) < pieces) return false;
   }
-  count_reads_of(&PriorityBlock::pieces);
+  count_reads_of(&PriorityBlock::pieces, pieces);
   return true;
 }
 
@@ -51,7 +51,7 @@ bool Endpoint::has_raised(int member, std::atomic<std::uint64_t> PriorityBlock::
   open_.next_to_check = member;
   const std::atomic<std::uint64_t>& theirs = priority_block(member).*flag;
   if (theirs.load(std::memory_order_acquire) < count) return false;
-  if (counter_ != nullptr) counter_->read(position_.rank, &theirs);
+  if (counter_ != nullptr) counter_->read(position_.rank, &theirs, count);
   return true;
 }
 
@@ -60,7 +60,7 @@ bool Endpoint::has_passed(int member, std::uint64_t pieces) noexcept {
 }
 
 void Endpoint::raise_done() noexcept {
-  if (counter_ != nullptr) counter_->published(position_.rank, &own_.calls_done);
+  if (counter_ != nullptr) counter_->published(position_.rank, &own_.calls_done, calls_done_ + 1);
   own_.calls_done.store(++calls_done_, std::memory_order_release);
   if (!levels_) return own_.bell.ring();
   // Along the tree one more announcement says it.
@@ -72,7 +72,7 @@ void Endpoint::raise_done() noexcept {
 }
 
 void Endpoint::raise_blocks_done(std::uint32_t count) noexcept {
-  if (counter_ != nullptr) counter_->published(position_.rank, &own_.blocks_done);
+  if (counter_ != nullptr) counter_->published(position_.rank, &own_.blocks_done, count);
   own_.blocks_done.store(open_.sequence << 32 | count, std::memory_order_release);
   own_.bell.ring();
 }
@@ -81,7 +81,7 @@ bool Endpoint::has_blocks_done(int member, std::uint32_t count) const noexcept {
   const std::atomic<std::uint64_t>& theirs = priority_block(member).blocks_done;
   const std::uint64_t done = theirs.load(std::memory_order_acquire);
   if (done >> 32 != (open_.sequence & 0xffffffff) || static_cast<std::uint32_t>(done) < count) return false;
-  if (counter_ != nullptr) counter_->read(position_.rank, &theirs);
+  if (counter_ != nullptr) counter_->read(position_.rank, &theirs, count);
   return true;
 }
 
@@ -92,7 +92,7 @@ bool Endpoint::all_are_done() noexcept {
     if (priority_block(open_.next_to_check).calls_done.load(std::memory_order_acquire) < calls_done_)
       return false;
   }
-  count_reads_of(&PriorityBlock::calls_done);
+  count_reads_of(&PriorityBlock::calls_done, calls_done_);
   return true;
 }
 

@@ -166,7 +166,7 @@ class Endpoint {
   // ---- within a collective: what has been done since the beginning, by count
 
   void raise_pieces(std::uint64_t pieces) noexcept {
-    if (counter_ != nullptr) counter_->published(position_.rank, &own_.pieces);
+    if (counter_ != nullptr) counter_->published(position_.rank, &own_.pieces, pieces);
     own_.pieces.store(pieces, std::memory_order_release);
     own_.bell.ring();
   }
@@ -298,7 +298,7 @@ class Endpoint {
     return std::min(open_.next_to_check, position_.size - 1);
   }
   void count_reads_of_lines() const;
-  void count_reads_of(std::atomic<std::uint64_t> PriorityBlock::*flag) const;
+  void count_reads_of(std::atomic<std::uint64_t> PriorityBlock::*flag, std::uint64_t count) const;
   /// Waits for this one member, which raises the flag.
   [[nodiscard]] bool has_raised(int member, std::atomic<std::uint64_t> PriorityBlock::*flag, Awaited what,
                                 std::uint64_t count) noexcept;

@@ -26,14 +26,14 @@ Level LineCounter::level_between(int member, int other) const {
                               groups_[static_cast<std::size_t>(other)]);
 }
 
-void LineCounter::published(int member, const void* line) {
+void LineCounter::published(int member, const void* line, std::uint64_t count) {
   const std::lock_guard lock(mutex_);
-  lines_[line] = {member, chains_[static_cast<std::size_t>(member)]};
+  lines_[{line, count}] = {member, chains_[static_cast<std::size_t>(member)]};
 }
 
-void LineCounter::read(int member, const void* line) {
+void LineCounter::read(int member, const void* line, std::uint64_t count) {
   const std::lock_guard lock(mutex_);
-  const auto found = lines_.find(line);
+  const auto found = lines_.find({line, count});
   if (found == lines_.end() || found->second.member == member) return;
   const Level level = level_between(member, found->second.member);
   Chain& chain = chains_[static_cast<std::size_t>(member)];

@@ -9,9 +9,11 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <mutex>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "device/machine.h"
@@ -39,10 +41,10 @@ class LineCounter {
   /// `groups`: where the members are, by local rank.
   LineCounter(std::vector<LevelGroups> groups, const LineCosts& costs);
 
-  /// `member` writes a line that others wait for.
-  void published(int member, const void* line);
-  /// `member` has seen what was published there; `line` may be its own.
-  void read(int member, const void* line);
+  /// `member` writes a line that others wait for; `count`: where it says how far the member is.
+  void published(int member, const void* line, std::uint64_t count = 0);
+  /// `member` has seen what was published there, this count or a later one; `line` may be its own.
+  void read(int member, const void* line, std::uint64_t count = 0);
   /// `member` reads so many bytes that `owner` has written, or writes them to its memory.
   void moved(int member, int owner, std::size_t bytes);
 
@@ -70,7 +72,7 @@ class LineCounter {
   std::vector<Chain> chains_;        ///< by member
   std::vector<std::size_t> read_;    ///< bytes, by member
   std::size_t between_sockets_ = 0;  ///< bytes
-  std::map<const void*, Published> lines_;
+  std::map<std::pair<const void*, std::uint64_t>, Published> lines_;
 };
 
 }  // namespace cohort::node

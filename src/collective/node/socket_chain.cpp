@@ -24,6 +24,8 @@ class SocketChain {
     for (const MemberRange& socket : sockets_) responsible = std::min(responsible, socket.end - socket.begin);
     const int index = rank_ - own->begin;
     if (index < responsible) share_ = share_of(index, responsible, call.elements * size_of(call.dtype));
+    block_bytes_ = std::clamp((share_.bytes / kChainBlocks + kAlignment - 1) / kAlignment * kAlignment,
+                              kSmallestChainBlock, kLargestChainBlock);
     // A mean is a sum that the last socket divides.
     kernel_ = reduction_kernel(call.dtype, call.op == ReduceOp::kMean ? ReduceOp::kSum : call.op);
   }
@@ -33,26 +35,27 @@ class SocketChain {
       if (socket_ > 0) co_await until([&] { return has_done(socket_ - 1, block); });
       reduce(block);
       endpoint_.raise_blocks_done(block + 1);
-      if (block % kBlocksBetweenYields == 0) co_await yield();
+      if (block % blocks_between_yields() == 0) co_await yield();
     }
     if (is_last()) co_return;
     for (std::uint32_t block = 0; block < blocks(); ++block) {
       co_await until([&] { return has_done(sockets_.size() - 1, block); });
       spread(block, peer(sockets_.size() - 1));
-      if (block % kBlocksBetweenYields == 0) co_await yield();
+      if (block % blocks_between_yields() == 0) co_await yield();
     }
   }
 
  private:
-  static constexpr std::uint32_t kBlocksBetweenYields = kBytesBetweenYields / kChainBlock;
-
   [[nodiscard]] bool is_last() const noexcept { return socket_ + 1 == sockets_.size(); }
   [[nodiscard]] std::uint32_t blocks() const noexcept {
-    return static_cast<std::uint32_t>((share_.bytes + kChainBlock - 1) / kChainBlock);
+    return static_cast<std::uint32_t>((share_.bytes + block_bytes_ - 1) / block_bytes_);
+  }
+  [[nodiscard]] std::uint32_t blocks_between_yields() const noexcept {
+    return static_cast<std::uint32_t>(kBytesBetweenYields / block_bytes_);
   }
   [[nodiscard]] Share bytes_of(std::uint32_t block) const noexcept {
-    const std::size_t begin = block * kChainBlock;
-    return {share_.begin + begin, std::min(kChainBlock, share_.bytes - begin)};
+    const std::size_t begin = block * block_bytes_;
+    return {share_.begin + begin, std::min(block_bytes_, share_.bytes - begin)};
   }
   /// The member that is responsible for the same blocks on another socket.
   [[nodiscard]] int peer(std::size_t socket) const noexcept {
@@ -116,6 +119,7 @@ class SocketChain {
   int rank_;
   std::size_t socket_ = 0;
   Share share_;
+  std::size_t block_bytes_ = 0;
   ReductionKernel kernel_ = nullptr;
 };
 

@@ -36,7 +36,11 @@ inline constexpr std::size_t kLeastChainedPerMember = std::size_t{4} << 10;
 /// From here on an all-reduce among several sockets goes along them, in blocks so large that one is reduced
 /// on a socket while the one before it is on the next.
 inline constexpr std::size_t kSmallestSocketChain = std::size_t{256} << 10;
-inline constexpr std::size_t kChainBlock = std::size_t{64} << 10;
+/// A share along the sockets is done in so many blocks, within limits: while one socket adds a block, the
+/// next one adds the block before.
+inline constexpr std::size_t kChainBlocks = 8;
+inline constexpr std::size_t kSmallestChainBlock = std::size_t{2} << 10;
+inline constexpr std::size_t kLargestChainBlock = std::size_t{64} << 10;
 
 /// Two members share the work of a broadcast from here on; below, the root writes alone.
 inline constexpr std::size_t kSmallestSharedBroadcast = std::size_t{2} << 20;

@@ -72,7 +72,8 @@ void send_fully(int socket, std::string_view text) {
 LookServer::LookServer(LookServerOptions options) : options_(std::move(options)) {
   std::array<int, 2> ends{-1, -1};
   if (::pipe2(ends.data(), O_CLOEXEC | O_NONBLOCK) != 0) {
-    logging::warning("{} does not answer cohort-info --job: pipe2: {}", describe(self()), std::strerror(errno));
+    logging::warning("{} does not answer cohort-info --job: pipe2: {}", describe(self()),
+                     std::strerror(errno));
     stopping_ = true;
     return;
   }

@@ -79,8 +79,8 @@ class LookServer {
 
   const LookServerOptions options_;
   watch::Fd listener_;  ///< none: this process is not the first of its node
-  watch::Fd wake_;     ///< a pipe's end: readable when there is something to do
-  watch::Fd to_wake_;  ///< its other end
+  watch::Fd wake_;      ///< a pipe's end: readable when there is something to do
+  watch::Fd to_wake_;   ///< its other end
 
   std::mutex mutex_;
   bool stopping_ = false;

@@ -138,7 +138,7 @@ Json exported(const Record& record) {
   const Json arguments = Json::object();
   const Json run = EstimatedProgram(arguments, folder.path())
                        .run(12, {{.name = name,
-                                  .when = best                         ? ExportWhen::kBest
+                                  .when = best                        ? ExportWhen::kBest
                                           : which == "exporter_final" ? ExportWhen::kFinal
                                                                       : ExportWhen::kLatest,
                                   .exports_to_keep = best ? 2 : 1}});

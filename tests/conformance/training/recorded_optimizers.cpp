@@ -167,9 +167,8 @@ std::unique_ptr<Optimizer> first_optimizer_of(const std::string& text) {
                                               .beta_2 = call.number(2, "beta2", 0.999),
                                               .epsilon = call.number(3, "epsilon", 1e-8)});
   if (call.is("Adagrad"))
-    return std::make_unique<Adagrad>(
-        AdagradOptions{.learning_rate = rate,
-                       .initial_accumulator = call.number(1, "initial_accumulator_value", 0.1)});
+    return std::make_unique<Adagrad>(AdagradOptions{
+        .learning_rate = rate, .initial_accumulator = call.number(1, "initial_accumulator_value", 0.1)});
   if (call.is("Adadelta"))
     return std::make_unique<Adadelta>(AdadeltaOptions{.learning_rate = rate,
                                                       .rho = call.number(1, "rho", 0.95),
