@@ -66,6 +66,9 @@ class Evaluations {
     exports_.evaluated(all_.back());
   }
 
+  /// Whether the last one was after this step.
+  [[nodiscard]] bool has(std::int64_t step) const { return !all_.empty() && all_.back().step == step; }
+
   /// All of them, after the last one.
   std::vector<Evaluation> finish() {
     if (!all_.empty()) exports_.finish(all_.back());
@@ -104,6 +107,8 @@ std::vector<Evaluation> train(const TrainAndEvaluateProgram& program, const Trai
     has_ended = training.step() < stop || stop == plan.max_steps || training.stopped();
     if (!evaluations || (!has_ended && !is_time(training.strategy(), latest, plan.throttle_seconds)))
       continue;
+    // The data may end where the last evaluation was.
+    if (evaluations->has(training.step())) continue;
     latest = Clock::now();
     evaluations->evaluate(training.step());
   }

@@ -109,6 +109,14 @@ TEST_P(TrainAndEvaluate, EndsWhereTheDataEnds) {
   EXPECT_THAT(train(strategy_, run_).steps, ElementsAre(4, 5));
 }
 
+TEST_P(TrainAndEvaluate, EvaluatesNoStepTwiceWhereTheDataEndsAtACheckpoint) {
+  run_.epochs = 1;
+  run_.options.save_every_steps = 5;
+  run_.exporters = {{.name = "latest", .when = ExportWhen::kLatest}};
+  EXPECT_THAT(train(strategy_, run_).steps, ElementsAre(5));
+  EXPECT_THAT(steps_in(run_.options.folder + "/export/latest"), ElementsAre(5));
+}
+
 TEST_P(TrainAndEvaluate, ExportsTheFinalTheLatestAndTheBest) {
   run_.exporters = {{.name = "final", .when = ExportWhen::kFinal},
                     {.name = "latest", .exports_to_keep = 1},

@@ -2,6 +2,8 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <regex>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -70,12 +72,13 @@ class EstimatedProgram {
     Trainer trainer(get_strategy(), model, optimizer);
     FunctionCallback stop(
         {.on_train_batch_end = [&](std::int64_t, const Logs&) { trainer.training().stop(); }});
-    EvalSpec<Tensor> eval{.data = batches(evaluated_batches()),
+    EvalSpec<Tensor> eval{.data = batches(number_of_batches("eval_n")),
                           .exporters = exporters,
                           .start_delay_seconds = arguments_.value("start_delay", 0.0),
                           .throttle_seconds = arguments_.value("throttle", 0.0)};
     if (arguments_.contains("eval_steps")) eval.steps = steps_of(arguments_.at("eval_steps"));
-    TrainSpec<Tensor> train{.data = batches({}), .max_steps = max_steps};
+    TrainSpec<Tensor> train{.data = batches(number_of_batches("train_n")), .max_steps = max_steps};
+    if (arguments_.contains("train_n")) train.epochs = 1;  // the original makes one pass
     if (arguments_.contains("early")) train.callbacks = {stop};
     return show_evaluations(train_and_evaluate<Tensor>(trainer, train, eval,
                                                        {.folder = folder_,
@@ -85,8 +88,9 @@ class EstimatedProgram {
   }
 
  private:
-  [[nodiscard]] std::optional<int> evaluated_batches() const {
-    return arguments_.contains("eval_n") ? std::optional(arguments_.at("eval_n").get<int>() / 2)
+  /// Of two examples; none: there is no end.
+  [[nodiscard]] std::optional<int> number_of_batches(const char* examples) const {
+    return arguments_.contains(examples) ? std::optional(arguments_.at(examples).get<int>() / 2)
                                          : std::nullopt;
   }
   [[nodiscard]] static std::optional<std::int64_t> steps_of(const Json& steps) {
@@ -129,22 +133,28 @@ Json estimated(const Record& record) {
   return {{"runs", runs}, {"checkpoint_files", files_in(folder.path())}};
 }
 
+/// `[E.BestExporter("best", srv, exports_to_keep=2)]`; the final one exports once.
+Exporter exporter_in_words(const std::string& text) {
+  const std::regex form(R"re((Final|Latest|Best)Exporter\("([^"]*)"(?:.*exports_to_keep=(\d+))?)re");
+  std::smatch found;
+  if (!std::regex_search(text, found, form)) throw std::runtime_error("no exporter here is " + text);
+  Exporter exporter{.name = found[2]};
+  exporter.when = found[1] == "Best"     ? ExportWhen::kBest
+                  : found[1] == "Latest" ? ExportWhen::kLatest
+                                         : ExportWhen::kFinal;
+  if (found[3].matched) exporter.exports_to_keep = std::stoi(found[3]);
+  return exporter;
+}
+
 Json exported(const Record& record) {
-  const std::string which = case_of(record);
-  const bool best = which == "exporter_best";
-  // The exporters' names in the recording.
-  const std::string name = best ? "best" : which == "exporter_final" ? "fin" : "lat";
+  const Exporter exporter = exporter_in_words(record.arguments.at("python"));
   const CheckpointFolder folder;
   const Json arguments = Json::object();
-  const Json run = EstimatedProgram(arguments, folder.path())
-                       .run(12, {{.name = name,
-                                  .when = best                        ? ExportWhen::kBest
-                                          : which == "exporter_final" ? ExportWhen::kFinal
-                                                                      : ExportWhen::kLatest,
-                                  .exports_to_keep = best ? 2 : 1}});
+  const Json run = EstimatedProgram(arguments, folder.path()).run(12, {exporter});
   return {{"runs", {run}},
           {"checkpoint_files", files_in(folder.path())},
-          {"exported_dirs", {{name, list_checkpoints(folder.path() + "/export/" + name).size()}}}};
+          {"exported_dirs",
+           {{exporter.name, list_checkpoints(folder.path() + "/export/" + exporter.name).size()}}}};
 }
 
 /// The line without what the original's hooks and files tell, and its metric of w, which its last value

@@ -21,7 +21,7 @@ inline constexpr std::string_view kInReplicas = "conditional steps work in repli
 [[nodiscard]] std::unique_ptr<Optimizer> optimizer_of(const Json& input);
 
 /// A name of the original's compat.v1.train, with its arguments: `Momentum(0.1,0.9)`.
-[[nodiscard]] std::unique_ptr<Optimizer> first_optimizer_of(const std::string& name);
+[[nodiscard]] std::unique_ptr<Optimizer> first_optimizer_of(const std::string& text);
 
 /// What a line of fit says in words: `SGD(0.1, clipnorm .3)`.
 [[nodiscard]] std::unique_ptr<Optimizer> optimizer_in_words(const std::string& text);
