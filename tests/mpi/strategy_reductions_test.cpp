@@ -61,7 +61,7 @@ TEST(ReductionsOverRanks, UnwindWhileTheirLastCallEnds) {
     const Tensor other = session().rank() == 1 ? Tensor::zeros({2, 1, 2}, DType::kFloat32) : square;
     const auto refused = [&] {
       const MultiWorkerMirroredStrategy all(session(), {}, cpu_devices(2));
-      all.reduce(ReduceOp::kSum, PerReplica<Tensor>({square, other}), Axes{1, -2});
+      (void)all.reduce(ReduceOp::kSum, PerReplica<Tensor>({square, other}), Axes{1, -2});
     };
     if (workers() == 1)
       refused();
