@@ -15,6 +15,7 @@ case ${1:-build} in
       libgtest-dev libgmock-dev
       iproute2 procps  # virtual hosts
       gdb  # stacks of tests that hang
+      valgrind  # counts instructions
       slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge
       libtorch-dev  # three examples
       python3 python3-pip  # tests that take safetensors, NumPy and tensorboard from PyPI

@@ -34,14 +34,13 @@ ReduceOp parse_reduce_op(std::string_view name) {
 }
 
 void require_legal(ReduceOp op, DType dtype) {
-  if (dtype == DType::kBool && op != ReduceOp::kMin && op != ReduceOp::kMax) {
+  if (is_legal(op, dtype)) return;
+  if (dtype == DType::kBool) {
     throw InvalidArgument(
         "{} of bool is not defined; use min (all true), max (any true) or cast to an integer", to_string(op));
   }
-  if (op == ReduceOp::kMean && !is_floating(dtype)) {
-    throw InvalidArgument("the mean of {} is a fraction; cast to float32 or float64 first, or use sum",
-                          to_string(dtype));
-  }
+  throw InvalidArgument("the mean of {} is a fraction; cast to float32 or float64 first, or use sum",
+                        to_string(dtype));
 }
 
 bool depends_on_order(ReduceOp op, DType dtype) noexcept {

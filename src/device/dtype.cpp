@@ -35,12 +35,6 @@ DType parse_dtype(std::string_view name) {
   throw InvalidArgument("unknown dtype '{}'; known: {}.", name, known);
 }
 
-bool is_floating(DType dtype) noexcept {
-  return is_half(dtype) || dtype == DType::kFloat32 || dtype == DType::kFloat64;
-}
-
-bool is_half(DType dtype) noexcept { return dtype == DType::kFloat16 || dtype == DType::kBFloat16; }
-
 void detail::throw_unknown_dtype(DType dtype) {
   throw Internal("dtype {} is not one of Cohort's", static_cast<int>(dtype));
 }

@@ -29,15 +29,8 @@ Shape::Shape(std::span<const std::int64_t> extents)
   std::ranges::copy(extents, extents_.begin());
 }
 
-int Shape::normalize_axis(int axis) const {
-  if (axis < -rank() || axis >= rank()) {
-    throw InvalidArgument("axis {} is out of range for shape {} of rank {}", axis, to_string(*this), rank());
-  }
-  return axis < 0 ? axis + rank() : axis;
-}
-
-std::int64_t Shape::operator[](int axis) const {
-  return extents_[static_cast<std::size_t>(normalize_axis(axis))];
+void Shape::throw_no_such_axis(int axis) const {
+  throw InvalidArgument("axis {} is out of range for shape {} of rank {}", axis, to_string(*this), rank());
 }
 
 Shape Shape::with(int axis, std::int64_t extent) const {

@@ -65,8 +65,7 @@ Tensor Tensor::wrap(std::shared_ptr<const Buffer> buffer, std::size_t byte_offse
   return {std::move(buffer), byte_offset, shape, dtype};
 }
 
-void Tensor::require_cpu(const char* operation) const {
-  if (device().kind() == DeviceKind::kCpu) return;
+void Tensor::throw_not_on_cpu(const char* operation) const {
   throw InvalidArgument("{}() needs a CPU tensor, but {} lies on {}; copy it with to(cpu) first", operation,
                         describe(*this), to_string(device()));
 }

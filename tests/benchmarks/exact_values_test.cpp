@@ -24,15 +24,6 @@ constexpr std::array kAllOps{ReduceOp::kSum, ReduceOp::kMean, ReduceOp::kMin, Re
 /// More than two periods, and not a whole number of them.
 constexpr std::size_t kElements = 2 * ValueTable::kPeriod + 17;
 
-bool is_legal(ReduceOp op, DType dtype) {
-  try {
-    require_legal(op, dtype);
-    return true;
-  } catch (const InvalidArgument&) {
-    return false;
-  }
-}
-
 /// Every reduction that exists, for each of these numbers of members.
 std::vector<Case> every_reduction(std::initializer_list<int> numbers_of_members) {
   std::vector<Case> cases;

@@ -53,13 +53,4 @@ Tensor exact_result(int members, DType dtype, ReduceOp op, std::size_t elements)
   return tensor;
 }
 
-bool is_legal(ReduceOp op, DType dtype) {
-  try {
-    require_legal(op, dtype);
-    return true;
-  } catch (const InvalidArgument&) {
-    return false;
-  }
-}
-
 }  // namespace cohort::testing

@@ -13,7 +13,4 @@ namespace cohort::testing {
 /// What all `members` contributions reduce to.
 [[nodiscard]] Tensor exact_result(int members, DType dtype, ReduceOp op, std::size_t elements);
 
-/// Whether `op` may be applied to `dtype`.
-[[nodiscard]] bool is_legal(ReduceOp op, DType dtype);
-
 }  // namespace cohort::testing

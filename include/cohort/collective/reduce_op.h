@@ -16,7 +16,12 @@ enum class ReduceOp { kSum, kMean, kMin, kMax, kProd };
 [[nodiscard]] ReduceOp parse_reduce_op(std::string_view name);
 
 /// bool takes MIN and MAX only; the MEAN of integers is a fraction and therefore refused.
-/// @throws InvalidArgument saying what to use instead.
+[[nodiscard]] constexpr bool is_legal(ReduceOp op, DType dtype) noexcept {
+  if (dtype == DType::kBool) return op == ReduceOp::kMin || op == ReduceOp::kMax;
+  return op != ReduceOp::kMean || is_floating(dtype);
+}
+
+/// @throws InvalidArgument saying what to use instead of what is not legal.
 void require_legal(ReduceOp op, DType dtype);
 
 /// Whether the order in which members are combined can show in the bits of the result: where

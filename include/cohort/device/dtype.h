@@ -48,10 +48,14 @@ inline constexpr std::array kAllDTypes{
   return kSizes[static_cast<std::size_t>(dtype)];
 }
 
-[[nodiscard]] bool is_floating(DType dtype) noexcept;
-
 /// float16 and bfloat16: stored in 16 bits, computed in float32.
-[[nodiscard]] bool is_half(DType dtype) noexcept;
+[[nodiscard]] constexpr bool is_half(DType dtype) noexcept {
+  return dtype == DType::kFloat16 || dtype == DType::kBFloat16;
+}
+
+[[nodiscard]] constexpr bool is_floating(DType dtype) noexcept {
+  return is_half(dtype) || dtype == DType::kFloat32 || dtype == DType::kFloat64;
+}
 
 namespace detail {
 template <class T>

@@ -34,10 +34,16 @@ class Shape {
   }
 
   /// Extent of `axis`; negative axes count from the end. @throws InvalidArgument when out of range.
-  [[nodiscard]] std::int64_t operator[](int axis) const;
+  [[nodiscard]] std::int64_t operator[](int axis) const {
+    return extents_[static_cast<std::size_t>(normalize_axis(axis))];
+  }
 
   /// `axis` as a number from 0 to rank-1. @throws InvalidArgument naming the axis and the rank.
-  [[nodiscard]] int normalize_axis(int axis) const;
+  [[nodiscard]] int normalize_axis(int axis) const {
+    if (axis < -rank() || axis >= rank()) [[unlikely]]
+      throw_no_such_axis(axis);
+    return axis < 0 ? axis + rank() : axis;
+  }
 
   /// This shape with another extent along `axis`.
   [[nodiscard]] Shape with(int axis, std::int64_t extent) const;
@@ -53,6 +59,8 @@ class Shape {
   }
 
  private:
+  [[noreturn]] void throw_no_such_axis(int axis) const;
+
   std::array<std::int64_t, kLargestRank> extents_{};  // `rank_` of them
   std::size_t rank_ = 0;
   std::size_t elements_ = 1;

@@ -124,7 +124,11 @@ class Tensor {
  private:
   Tensor(std::shared_ptr<const Buffer> buffer, std::size_t byte_offset, Shape shape, DType dtype);
   static void require_count(std::size_t values, const Shape& shape);
-  void require_cpu(const char* operation) const;
+  void require_cpu(const char* operation) const {
+    if (device().kind() != DeviceKind::kCpu) [[unlikely]]
+      throw_not_on_cpu(operation);
+  }
+  [[noreturn]] void throw_not_on_cpu(const char* operation) const;
   [[noreturn]] void throw_wrong_dtype(DType wanted) const;
   [[noreturn]] void throw_not_one_element() const;
 

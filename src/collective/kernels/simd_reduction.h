@@ -25,6 +25,15 @@
 HWY_BEFORE_NAMESPACE();
 namespace cohort::HWY_NAMESPACE {
 
+/// What is stored of a result: of a mean, its share of one of `divisor` inputs.
+template <class Element, class Op>
+HWY_INLINE Vector<typename ElementLanes<Element>::Stored> finish(
+    typename ElementLanes<Element>::Accumulator result, std::size_t divisor) {
+  using Lanes = ElementLanes<Element>;
+  if constexpr (Op::kDivides) result = Lanes::divide(result, divisor);
+  return Lanes::narrow(Lanes::one_nan(result));
+}
+
 /// Inputs and outputs are lists of pointers: arrays where their number is known to the
 /// compiler, which then unrolls the loops over them; spans where it is not.
 template <class Element, class Op, class Inputs, class Outputs>
@@ -133,8 +142,7 @@ class ReductionPass {
   }
 
   HWY_INLINE Vector<Stored> finished(Accumulator result) const {
-    if constexpr (Op::kDivides) result = Lanes::divide(result, divisor_);
-    return Lanes::narrow(Lanes::one_nan(result));
+    return finish<Element, Op>(result, divisor_);
   }
 
   /// The first of the outputs that go past the caches. Such stores must be aligned: none go
@@ -203,28 +211,59 @@ class ReductionPass {
   std::size_t divisor_;
 };
 
+/// Of two, less than a vector.
+template <class Element, class Op>
+HWY_INLINE void reduce_part(const std::byte* first, const std::byte* second, std::byte* output,
+                            std::size_t elements) {
+  using Lanes = ElementLanes<Element>;
+  using Stored = typename Lanes::Stored;
+  if (elements == 0) return;
+  const auto load = [elements](const std::byte* from) HWY_ATTR {
+    return Lanes::widen(load_first(reinterpret_cast<const Stored*>(from), elements));
+  };
+  store_first(finish<Element, Op>(Lanes::template combine<Op>(load(first), load(second)), 2),
+              reinterpret_cast<Stored*>(output), elements);
+}
+
+// Not inline: the registers that they save would be saved in the shortest pass, too.
+
+template <class Element, class Op>
+HWY_NOINLINE void reduce_two(const std::byte* first, const std::byte* second, std::byte* output,
+                             std::size_t elements, const ReductionHints& hints) {
+  using Pass = ReductionPass<Element, Op, std::array<const std::byte*, 2>, std::array<std::byte*, 1>>;
+  Pass({first, second}, {output}, elements, 2).run(hints);
+}
+
+template <class Element, class Op>
+HWY_NOINLINE void reduce_two(const std::byte* first, const std::byte* second, std::byte* output,
+                             std::byte* other_output, std::size_t elements, const ReductionHints& hints) {
+  using Pass = ReductionPass<Element, Op, std::array<const std::byte*, 2>, std::array<std::byte*, 2>>;
+  Pass({first, second}, {output, other_output}, elements, 2).run(hints);
+}
+
+template <class Element, class Op>
+HWY_NOINLINE void reduce_any(std::span<const std::byte* const> inputs, std::span<std::byte* const> outputs,
+                             std::size_t elements, const ReductionHints& hints) {
+  using Pass = ReductionPass<Element, Op, std::span<const std::byte* const>, std::span<std::byte* const>>;
+  Pass(inputs, outputs, elements, inputs.size()).run(hints);
+}
+
 /// Sums of two, to one output or both, are what pairs of members do most often; for a few
 /// elements it is the lookup of pointers that costs. So they have code of their own.
 template <class Element, class Op>
 void reduce(std::span<const std::byte* const> inputs, std::span<std::byte* const> outputs,
             std::size_t elements, const ReductionHints& hints) {
-  using AnyInputs = std::span<const std::byte* const>;
-  using AnyOutputs = std::span<std::byte* const>;
-  using TwoInputs = std::array<const std::byte*, 2>;
-  using OneOutput = std::array<std::byte*, 1>;
-  using TwoOutputs = std::array<std::byte*, 2>;
   if constexpr (std::is_base_of_v<Sum, Op>) {
+    using Stored = typename ElementLanes<Element>::Stored;
     if (inputs.size() == 2 && outputs.size() == 1) {
-      const TwoInputs two = {inputs[0], inputs[1]};
-      return ReductionPass<Element, Op, TwoInputs, OneOutput>(two, {outputs[0]}, elements, 2).run(hints);
+      if (elements < kLanes<Stored>)
+        return reduce_part<Element, Op>(inputs[0], inputs[1], outputs[0], elements);
+      return reduce_two<Element, Op>(inputs[0], inputs[1], outputs[0], elements, hints);
     }
-    if (inputs.size() == 2 && outputs.size() == 2) {
-      const TwoInputs two = {inputs[0], inputs[1]};
-      const TwoOutputs both = {outputs[0], outputs[1]};
-      return ReductionPass<Element, Op, TwoInputs, TwoOutputs>(two, both, elements, 2).run(hints);
-    }
+    if (inputs.size() == 2 && outputs.size() == 2)
+      return reduce_two<Element, Op>(inputs[0], inputs[1], outputs[0], outputs[1], elements, hints);
   }
-  ReductionPass<Element, Op, AnyInputs, AnyOutputs>(inputs, outputs, elements, inputs.size()).run(hints);
+  reduce_any<Element, Op>(inputs, outputs, elements, hints);
 }
 
 /// The mean of one input, as if it were the sum of `divisor`.

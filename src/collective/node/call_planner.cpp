@@ -59,7 +59,8 @@ void CallPlanner::make_plan(const CollectiveCall& call) {
            block_elements(call),
            bytes,
            bytes <= kPayloadBytes && !payload_has_details,
-           reduces(call.kind) ? reduction_kernel(call.dtype, call.op) : nullptr};
+           reduces(call.kind) ? reduction_kernel(call.dtype, call.op) : nullptr,
+           pack_unnumbered(call)};
 }
 
 }  // namespace cohort::node

@@ -11,6 +11,7 @@
 #include <cohort/collective/collective_call.h>
 #include <cohort/collective/reduction.h>
 
+#include "collective/record/packed_call.h"
 #include "control_block.h"
 
 namespace cohort::node {
@@ -23,6 +24,7 @@ struct CallPlan {
   std::size_t bytes = 0;             ///< that one member contributes
   bool in_line = false;              ///< the payload is the data, and the fingerprint exact
   ReductionKernel kernel = nullptr;  ///< of the kinds that reduce
+  PackedCall packed = {};            ///< as the member's record has it, without the number
 };
 
 class CallPlanner {

@@ -84,6 +84,12 @@ class Endpoint {
   void record_arrival(const CollectiveCall& call) noexcept {
     open_.record = open_.recorder->begin(as_called(call), open_.number);
   }
+  /// The same of a call that has been planned.
+  void record_arrival(const CollectiveCall& call, const CallPlan& plan) noexcept {
+    if (open_.whole != nullptr || call.stands_for != nullptr) [[unlikely]]
+      return record_arrival(call);
+    open_.record = open_.recorder->begin_collective(plan.packed, open_.number);
+  }
   /// Its arrival has been recorded already.
   void set_record(const CallRecorder::Entry& record) noexcept { open_.record = record; }
   /// All members have announced it.
@@ -142,14 +148,16 @@ class Endpoint {
     if (levels_) [[unlikely]]
       return levels_->advance(open_);
     const std::size_t line = line_of(open_.sequence);
-    for (; open_.next_to_check < position_.size; ++open_.next_to_check) {
-      const std::uint64_t word =
-          priority_block(open_.next_to_check).lines[line].word.load(std::memory_order_acquire);
-      if (word == open_.word) continue;
-      if (word >> 32 != open_.word >> 32) return false;
-      open_.disagreement = true;
-      return true;
+    const std::uint64_t own_word = open_.word;
+    const int members = position_.size;
+    for (int member = open_.next_to_check; member < members; ++member) {
+      const std::uint64_t word = priority_block(member).lines[line].word.load(std::memory_order_acquire);
+      if (word == own_word) continue;
+      open_.next_to_check = member;
+      open_.disagreement = word >> 32 == own_word >> 32;
+      return open_.disagreement;
     }
+    open_.next_to_check = members;
     if (!is_plain_) [[unlikely]]
       count_reads_of_lines();
     return true;
@@ -237,19 +245,7 @@ class Endpoint {
       if (position_.size > 1) pause_for_a_crossing();
       if (condition()) return;
     }
-    Waiting waiting(group_->oversubscribed());
-    do {
-      if (waiting.is_time_to_check()) failure_watch_.check(call, waiting);
-      if (!waiting.naps()) {
-        waiting.give_way();
-        continue;
-      }
-      // Sleep at the bell of the first member that lags. If `condition` waits for something else, nobody
-      // rings, and the sleep just times out.
-      const Bell::Sleeper sleeper(priority_block(awaited_member()).bell);
-      if (condition()) return;
-      sleeper.sleep(open_.awaited == Awaited::kTurn ? kNapUntilTurn : waiting.nap());
-    } while (!condition());
+    wait_longer(call, condition);
   }
 
   /// Memory for the lists of the open collective; it uses that of earlier ones again.
@@ -280,6 +276,24 @@ class Endpoint {
   /// A turn may be as long as all other members' work, and who is waited for rings. This is for a missed
   /// ring.
   static constexpr std::chrono::milliseconds kNapUntilTurn{10};
+
+  /// What follows those polls: not inline, as most calls never come here.
+  template <class Condition>
+  [[gnu::noinline]] void wait_longer(const CollectiveCall& call, Condition condition) {
+    Waiting waiting(group_->oversubscribed());
+    do {
+      if (waiting.is_time_to_check()) failure_watch_.check(call, waiting);
+      if (!waiting.naps()) {
+        waiting.give_way();
+        continue;
+      }
+      // Sleep at the bell of the first member that lags. If `condition` waits for something else, nobody
+      // rings, and the sleep just times out.
+      const Bell::Sleeper sleeper(priority_block(awaited_member()).bell);
+      if (condition()) return;
+      sleeper.sleep(open_.awaited == Awaited::kTurn ? kNapUntilTurn : waiting.nap());
+    } while (!condition());
+  }
 
   [[nodiscard]] PriorityBlock& priority_block(int member) const noexcept { return *priority_blocks_[member]; }
   void await(Awaited what, std::uint64_t count) noexcept {

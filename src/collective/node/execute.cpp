@@ -15,16 +15,16 @@ namespace cohort::node {
 namespace {
 
 Task<> execute_small(Endpoint& endpoint, const CollectiveCall& call, const CallPlan plan) {
-  SmallCall small(endpoint, call, plan);
+  const SmallCall small = begin_small(endpoint, call, plan);
   co_await until([&] { return endpoint.all_announced(); });
   if (endpoint.disagreement()) {
     co_await endpoint.failure_watch().explain_disagreement(call);
   }
   if (small.in_two_steps()) {
-    small.reduce_own_part();
-    co_await until([&] { return small.is_reduced(); });
+    reduce_own_part(small);
+    co_await until([&] { return is_reduced(small); });
   }
-  small.finish();
+  finish_small(small);
 }
 
 /// Whether this member's own buffers decide that the call goes in pieces, wherever the others' are.
@@ -150,6 +150,25 @@ Task<> execute_large(Endpoint& endpoint, const CollectiveCall& call, const CallP
                   {*endpoint.tuning(), forced_protocol(endpoint, call), endpoint.position().size});
 }
 
+// Not inline in `execute_now`: what a short call does not need must not cost it registers.
+
+[[gnu::noinline]] void execute_large_now(Endpoint& endpoint, const CollectiveCall& call,
+                                         const CallPlan& plan) {
+  endpoint.record_arrival(call, plan);
+  endpoint.drive(call, execute_large(endpoint, call, plan));
+  endpoint.record_end();
+  endpoint.log_choice(call);
+}
+
+[[gnu::noinline]] void fail_by_disagreement(Endpoint& endpoint, const CollectiveCall& call) {
+  endpoint.drive(call, endpoint.failure_watch().explain_disagreement(call));
+}
+
+[[gnu::noinline]] void reduce_together(const SmallCall small) {
+  reduce_own_part(small);
+  small.endpoint.wait_for(small.call, [&small] { return is_reduced(small); });
+}
+
 }  // namespace
 
 Task<> execute(Endpoint& endpoint, const CollectiveCall& call) {
@@ -159,21 +178,16 @@ Task<> execute(Endpoint& endpoint, const CollectiveCall& call) {
 
 void execute_now(Endpoint& endpoint, const CollectiveCall& call) {
   const CallPlan& plan = endpoint.planner().plan(call);
-  if (!fits_slot(plan.bytes)) {
-    endpoint.record_arrival(call);
-    endpoint.drive(call, execute_large(endpoint, call, plan));
-    endpoint.record_end();
-    return endpoint.log_choice(call);
-  }
-  SmallCall small(endpoint, call, plan);
-  endpoint.record_arrival(call);
-  endpoint.wait_for(call, [&] { return endpoint.all_announced(); });
-  if (endpoint.disagreement()) endpoint.drive(call, endpoint.failure_watch().explain_disagreement(call));
-  if (small.in_two_steps()) {
-    small.reduce_own_part();
-    endpoint.wait_for(call, [&] { return small.is_reduced(); });
-  }
-  small.finish();
+  if (!fits_slot(plan.bytes)) [[unlikely]]
+    return execute_large_now(endpoint, call, plan);
+  const SmallCall small = begin_small(endpoint, call, plan);
+  endpoint.record_arrival(call, plan);
+  endpoint.wait_for(call, [&endpoint] { return endpoint.all_announced(); });
+  if (endpoint.disagreement()) [[unlikely]]
+    fail_by_disagreement(endpoint, call);
+  if (small.in_two_steps()) [[unlikely]]
+    reduce_together(small);
+  finish_small(small);
   endpoint.record_end_at_once();
 }
 

@@ -202,13 +202,19 @@ void NodeCommunicatorImpl::run(const CollectiveCall& call) {
     blocks_.store(false, std::memory_order_relaxed);
     endpoint.log_choice(call);
   } catch (const std::exception&) {
-    blocks_.store(false, std::memory_order_relaxed);
-    const Error error = error_being_handled(who());
-    if (!failed_before) keep_memory_of(call);
-    const Error cause = endpoint.failure_watch().cause_of(call, error);
-    endpoint.end_subcalls();  // of a call that its caller may destroy now
-    endpoint.failure_watch().fail(cause);
+    fail_by_exception(endpoint, call, failed_before);
   }
+}
+
+/// The exception that is being handled ends `call` and the group.
+void NodeCommunicatorImpl::fail_by_exception(Endpoint& endpoint, const CollectiveCall& call,
+                                             bool failed_before) {
+  blocks_.store(false, std::memory_order_relaxed);
+  const Error error = error_being_handled(who());
+  if (!failed_before) keep_memory_of(call);
+  const Error cause = endpoint.failure_watch().cause_of(call, error);
+  endpoint.end_subcalls();  // of a call that its caller may destroy now
+  endpoint.failure_watch().fail(cause);
 }
 
 /// Of a message that has failed, while others may still read or write it.

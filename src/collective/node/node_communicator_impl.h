@@ -106,6 +106,7 @@ class NodeCommunicatorImpl : public std::enable_shared_from_this<NodeCommunicato
   [[nodiscard]] std::string who() const;
   [[nodiscard]] bool goes_to_another_node(const CollectiveCall& message) const;
   bool may_look_for_envelope(const Operation& operation) const;
+  [[noreturn]] void fail_by_exception(Endpoint& endpoint, const CollectiveCall& call, bool failed_before);
   void fail_all(const Error& error);
   /// The calls in flight, which end where they stand; their memory is kept.
   std::vector<std::shared_ptr<Operation>> stop_all();

@@ -17,63 +17,85 @@ bool goes_by_one(const Endpoint& endpoint, CollectiveKind kind, std::size_t byte
          members >= kFewestForOne && members * bytes >= kLeastForOne;
 }
 
+// Who comes last runs already, while the others wait for their core: it sees the announcements first.
+void reduce_for_all(const SmallCall& small) {
+  Endpoint& endpoint = small.endpoint;
+  if (endpoint.choose_reducer() != endpoint.position().rank) return;
+  for (int member = 0; member < endpoint.position().size; ++member)
+    endpoint.note_moved(member, small.plan.bytes);
+  std::byte* const result = small.own_buffer();
+  small.plan.kernel(small.buffers(), {&result, 1}, small.plan.elements, {});
+}
+
+void collect_roots(const SmallCall& small) {
+  Endpoint& endpoint = small.endpoint;
+  const std::span<const std::byte*> buffers = endpoint.pointers();
+  std::ranges::fill(buffers, endpoint.result());
+  collect(small.call, small.plan.kernel, endpoint.position(), {0, small.plan.elements}, buffers, false);
+  endpoint.prepare_next_line();
+}
+
+void take_result(const SmallCall& small, const std::byte* result) {
+  if (small.call.kind == CollectiveKind::kReduce && small.call.root != small.endpoint.position().rank) return;
+  std::memcpy(small.call.output, result, small.plan.bytes);
+}
+
 }  // namespace
 
-void SmallCall::choose_way() noexcept {
-  if (!in_line_) {
-    by_one_ = goes_by_one(endpoint_, call_.kind, plan_.bytes);
-    in_shares_ = !by_one_ && goes_in_shares(endpoint_, call_.kind, plan_.bytes);
-  } else if (endpoint_.has_levels()) {
-    const bool has_data = plan_.bytes > 0;
-    reduced_on_the_way_ = has_data && reduces_whole(call_.kind);
-    from_root_ = has_data && traits_of(call_.kind).pattern == CollectiveTraits::Pattern::kFromRoot;
-    endpoint_.set_contents({.payload_bytes = plan_.bytes,
-                            .kernel = reduced_on_the_way_ ? plan_.kernel : nullptr,
-                            .elements = plan_.elements,
-                            .source = from_root_ ? call_.root : -1});
+SmallWay choose_small_way(Endpoint& endpoint, const CollectiveCall& call, const CallPlan& plan) noexcept {
+  const CollectiveKind kind = call.kind;
+  if (!plan.in_line) {
+    if (goes_by_one(endpoint, kind, plan.bytes)) return SmallWay::kByOne;
+    return goes_in_shares(endpoint, kind, plan.bytes) ? SmallWay::kShares : SmallWay::kSlot;
   }
+  if (!endpoint.has_levels()) return SmallWay::kLine;
+  const bool has_data = plan.bytes > 0;
+  const bool is_reduced = has_data && reduces_whole(kind);
+  const bool is_roots = has_data && traits_of(kind).pattern == CollectiveTraits::Pattern::kFromRoot;
+  endpoint.set_contents({.payload_bytes = plan.bytes,
+                         .kernel = is_reduced ? plan.kernel : nullptr,
+                         .elements = plan.elements,
+                         .source = is_roots ? call.root : -1});
+  return is_reduced ? SmallWay::kReducedLine : is_roots ? SmallWay::kRootsLine : SmallWay::kLine;
 }
 
-void SmallCall::reduce_own_part() {
-  if (by_one_)
-    reduce_for_all();
+void reduce_own_part(const SmallCall& small) {
+  if (small.way == SmallWay::kByOne)
+    reduce_for_all(small);
   else
-    reduce_share(endpoint_, plan_.kernel, size_of(call_.dtype), plan_.bytes, find_buffers(), own_buffer());
-  endpoint_.raise_done();
+    reduce_share(small.endpoint, small.plan.kernel, size_of(small.call.dtype), small.plan.bytes,
+                 small.buffers(), small.own_buffer());
+  small.endpoint.raise_done();
 }
 
-// Who comes last runs already, while the others wait for their core: it sees the announcements first.
-void SmallCall::reduce_for_all() {
-  reducer_ = endpoint_.choose_reducer();
-  if (reducer_ != endpoint_.position().rank) return;
-  for (int member = 0; member < endpoint_.position().size; ++member)
-    endpoint_.note_moved(member, plan_.bytes);
-  std::byte* const result = own_buffer();
-  plan_.kernel(find_buffers(), {&result, 1}, plan_.elements, {});
-}
-
-void SmallCall::finish_among_many() {
-  if (!needs_contributions()) return take_result();
-  if (!from_root_) return collect_result();
-  const std::span<const std::byte*> buffers = endpoint_.pointers();
-  std::ranges::fill(buffers, endpoint_.result());
-  collect(call_, plan_.kernel, endpoint_.position(), {0, plan_.elements}, buffers, false);
-  endpoint_.prepare_next_line();
+bool is_reduced(const SmallCall& small) noexcept {
+  Endpoint& endpoint = small.endpoint;
+  return small.way == SmallWay::kByOne ? endpoint.is_done(endpoint.choose_reducer())
+                                       : endpoint.all_are_done();
 }
 
 /// Among many members, what they contribute has come together already, except where each needs its own part
 /// of it.
-bool SmallCall::needs_contributions() const {
-  if (in_two_steps() || reduced_on_the_way_) return false;
-  if (!in_line_ || !endpoint_.has_levels()) note_collected(endpoint_, call_, {0, plan_.elements});
-  return true;
-}
-
-void SmallCall::take_result() {
-  if (call_.kind == CollectiveKind::kReduce && call_.root != endpoint_.position().rank) return;
-  if (in_shares_) return collect_shares(endpoint_, plan_.bytes, find_buffers(), call_.output);
-  if (by_one_) endpoint_.note_moved(reducer_, plan_.bytes);
-  std::memcpy(call_.output, by_one_ ? endpoint_.slot(reducer_, slot_) : endpoint_.result(), plan_.bytes);
+void finish_among_many(const SmallCall& small) {
+  Endpoint& endpoint = small.endpoint;
+  switch (small.way) {
+    case SmallWay::kLine:
+    case SmallWay::kSlot:
+      if (!small.in_line() || !endpoint.has_levels())
+        note_collected(endpoint, small.call, {0, small.plan.elements});
+      return collect_result(small);
+    case SmallWay::kRootsLine: return collect_roots(small);
+    case SmallWay::kReducedLine: return take_result(small, endpoint.result());
+    case SmallWay::kShares:
+      if (small.call.kind == CollectiveKind::kReduce && small.call.root != endpoint.position().rank) return;
+      return collect_shares(endpoint, small.plan.bytes, small.buffers(), small.call.output);
+    case SmallWay::kByOne: {
+      const int reducer = endpoint.choose_reducer();
+      if (small.call.kind != CollectiveKind::kReduce || small.call.root == endpoint.position().rank)
+        endpoint.note_moved(reducer, small.plan.bytes);
+      return take_result(small, small.buffer_of(reducer));
+    }
+  }
 }
 
 }  // namespace cohort::node

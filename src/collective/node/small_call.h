@@ -1,11 +1,15 @@
 // A collective in one piece, through the line or the slot: every member copies its contribution to where the
 // others read it. That costs one crossing of the cache lines and a single wait.
 //
-// Such a call takes little longer than its instructions, so what all of them need is inline; the rest is for
-// nodes with many members.
+// Such a call takes little longer than its instructions, so what all of them need is inline, and in no object
+// whose address others know; the rest is for nodes with many members.
 #pragma once
 
+#include <array>
+#include <cstdint>
 #include <cstring>
+#include <span>
+#include <string_view>
 
 #include "endpoint.h"
 #include "tuning.h"
@@ -17,88 +21,120 @@ namespace cohort::node {
   return contributed_bytes <= kSlotBytes;
 }
 
-/// The parts of such a call, around the waits for all members.
-class SmallCall {
- public:
-  /// Opens the collective, contributes and announces it. `call` and `plan` outlive it.
-  SmallCall(Endpoint& endpoint, const CollectiveCall& call, const CallPlan& plan)
-      : endpoint_(endpoint), call_(call), plan_(plan), in_line_(plan.in_line) {
-    endpoint.open(plan);
-    if (!in_line_) slot_ = endpoint.next_slot();
-    const auto members = static_cast<std::size_t>(endpoint.position().size);
-    if (endpoint.has_levels() || members * plan.bytes >= kLeastForOne) [[unlikely]]
-      choose_way();
-    if (plan.bytes > 0) contribute_own();
-    endpoint.announce();
-    // What the others do not wait for comes after.
-    endpoint.set_reason(ChoiceReason::kSize);
-    endpoint.set_algorithm(in_line_ ? "line" : in_shares_ ? "shares" : by_one_ ? "by_one" : "slot");
-  }
+/// How the members carry such a call out.
+enum class SmallWay : std::uint8_t {
+  kLine,         ///< through the line; each takes what it needs of all contributions
+  kSlot,         ///< the same through the slot
+  kReducedLine,  ///< what they contribute is reduced on its way along the tree
+  kRootsLine,    ///< the root's contribution goes to all along the tree
+  kShares,       ///< many members reduce what is in the slots in shares
+  kByOne,        ///< or one of them for all
+};
 
-  /// Whether many members reduce it in shares, or one of them for all.
-  [[nodiscard]] bool in_two_steps() const noexcept { return in_shares_ || by_one_; }
-  /// Then, after all have announced the same call: does this member's part of it.
-  void reduce_own_part();
-  /// And this is waited for before `finish`.
-  [[nodiscard]] bool is_reduced() noexcept {
-    return by_one_ ? endpoint_.is_done(reducer_) : endpoint_.all_are_done();
-  }
+/// As reports name it.
+inline constexpr std::array<std::string_view, 6> kSmallWayNames{"line", "slot",   "line",
+                                                                "line", "shares", "by_one"};
 
-  /// Makes the result. After all have announced the same call.
-  void finish() {
-    if (!endpoint_.is_plain() || in_two_steps()) [[unlikely]]
-      return finish_among_many();
-    collect_result();
-  }
+/// One call: what is known of it, and where its data lies.
+struct SmallCall {
+  Endpoint& endpoint;
+  const CollectiveCall& call;
+  const CallPlan& plan;  ///< it and the call outlive this
+  SmallWay way = SmallWay::kLine;
+  std::uint64_t slot_number = 0;  ///< where it goes through slots
 
- private:
-  void choose_way() noexcept;
-  void reduce_for_all();
-  void finish_among_many();
-  [[nodiscard]] bool needs_contributions() const;
-  void take_result();
-
-  // The most frequent kind comes first.
-  void contribute_own() {
-    constexpr std::size_t kShort = 256;  // for which the C library is as fast
-    if (call_.kind == CollectiveKind::kAllReduce && plan_.bytes <= kShort)
-      std::memcpy(own_buffer(), call_.input, plan_.bytes);
-    else
-      contribute(call_, endpoint_.position(), {0, plan_.elements}, own_buffer());
-  }
-  void collect_result() {
-    const Position& position = endpoint_.position();
-    if (call_.kind == CollectiveKind::kAllReduce && plan_.bytes > 0)
-      reduce_cells(plan_.kernel, position, plan_.elements, plan_.bytes, call_.input, call_.output,
-                   find_buffers(), !in_line_);
-    else if (plan_.bytes > 0)
-      collect(call_, plan_.kernel, position, {0, plan_.elements}, find_buffers(), !in_line_);
-    endpoint_.prepare_next_line();
-  }
+  [[nodiscard]] bool in_line() const noexcept { return plan.in_line; }
+  /// Whether there is a second wait, for what one member or each has reduced.
+  [[nodiscard]] bool in_two_steps() const noexcept { return way >= SmallWay::kShares; }
 
   [[nodiscard]] std::byte* own_buffer() const noexcept {
-    return in_line_ ? endpoint_.own_payload() : endpoint_.slot(endpoint_.position().rank, slot_);
+    return in_line() ? endpoint.own_payload() : endpoint.slot(endpoint.position().rank, slot_number);
   }
-  [[nodiscard]] std::span<const std::byte*> find_buffers() const noexcept {
-    const std::span<const std::byte*> buffers = endpoint_.pointers();
-    const int members = endpoint_.position().size;
-    for (int member = 0; member < members; ++member) {
-      buffers[static_cast<std::size_t>(member)] =
-          in_line_ ? endpoint_.payload_of(member) : endpoint_.slot(member, slot_);
-    }
+  [[nodiscard]] const std::byte* buffer_of(int member) const noexcept {
+    return in_line() ? endpoint.payload_of(member) : endpoint.slot(member, slot_number);
+  }
+  /// Those of all members, in memory of the endpoint.
+  [[nodiscard]] std::span<const std::byte*> buffers() const noexcept {
+    const std::span<const std::byte*> buffers = endpoint.pointers();
+    const int members = endpoint.position().size;
+    for (int member = 0; member < members; ++member)
+      buffers[static_cast<std::size_t>(member)] = buffer_of(member);
     return buffers;
   }
-
-  Endpoint& endpoint_;
-  const CollectiveCall& call_;
-  const CallPlan& plan_;
-  bool in_line_;
-  bool in_shares_ = false;
-  bool by_one_ = false;
-  int reducer_ = 0;                  ///< where one member reduces for all
-  bool reduced_on_the_way_ = false;  ///< at the top of the tree
-  bool from_root_ = false;           ///< along the tree, the root's contribution alone
-  std::uint64_t slot_ = 0;
 };
+
+// ---- where there are many members
+
+/// The way where members are many, or the call is large for one of many; tells the endpoint what comes along
+/// the tree.
+[[nodiscard]] SmallWay choose_small_way(Endpoint& endpoint, const CollectiveCall& call,
+                                        const CallPlan& plan) noexcept;
+/// Of a call in two steps, after all have announced the same: does this member's part of it.
+void reduce_own_part(const SmallCall& small);
+/// And this is waited for before the end.
+[[nodiscard]] bool is_reduced(const SmallCall& small) noexcept;
+void finish_among_many(const SmallCall& small);
+
+// ---- where there are few
+
+/// Copies what this member contributes to where the others read it.
+inline void contribute_whole(const SmallCall& small) {
+  const CollectiveCall& call = small.call;
+  const std::size_t bytes = small.plan.bytes;
+  constexpr std::size_t kShort = 256;  // for which the C library is as fast
+  if (bytes == 0) return;
+  if (call.kind == CollectiveKind::kAllReduce && bytes <= kShort)  // the most frequent kind comes first
+    std::memcpy(small.own_buffer(), call.input, bytes);
+  else
+    contribute(call, small.endpoint.position(), {0, small.plan.elements}, small.own_buffer());
+}
+
+/// Makes this member's result of what all have contributed.
+inline void collect_result(const SmallCall& small) {
+  const CollectiveCall& call = small.call;
+  const CallPlan& plan = small.plan;
+  const Position& position = small.endpoint.position();
+  const bool take_over = !small.in_line();
+  if (call.kind != CollectiveKind::kAllReduce) {
+    if (plan.bytes > 0) collect(call, plan.kernel, position, {0, plan.elements}, small.buffers(), take_over);
+  } else if (plan.bytes == 0) {
+    // nothing
+  } else if (position.size == 2) {  // the most frequent number: no list in memory
+    const std::byte* const other = small.buffer_of(1 - position.rank);
+    std::array both{other, other};  // one of which gives way to this member's input
+    reduce_cells(plan.kernel, position, plan.elements, plan.bytes, call.input, call.output, both, take_over);
+  } else {
+    reduce_cells(plan.kernel, position, plan.elements, plan.bytes, call.input, call.output, small.buffers(),
+                 take_over);
+  }
+  small.endpoint.prepare_next_line();
+}
+
+/// Opens the collective, contributes and announces it.
+[[nodiscard]] inline SmallCall begin_small(Endpoint& endpoint, const CollectiveCall& call,
+                                           const CallPlan& plan) {
+  endpoint.open(plan);
+  SmallCall small{endpoint, call, plan};
+  if (!plan.in_line) {
+    small.way = SmallWay::kSlot;
+    small.slot_number = endpoint.next_slot();
+  }
+  const auto members = static_cast<std::size_t>(endpoint.position().size);
+  if (endpoint.has_levels() || members * plan.bytes >= kLeastForOne) [[unlikely]]
+    small.way = choose_small_way(endpoint, call, plan);
+  contribute_whole(small);
+  endpoint.announce();
+  // What the others do not wait for comes after.
+  endpoint.set_reason(ChoiceReason::kSize);
+  endpoint.set_algorithm(kSmallWayNames[static_cast<std::size_t>(small.way)]);
+  return small;
+}
+
+/// Makes the result. After all have announced the same call, and, if it is in two steps, all is reduced.
+inline void finish_small(const SmallCall& small) {
+  if (small.endpoint.is_plain() && !small.in_two_steps()) [[likely]]
+    return collect_result(small);
+  finish_among_many(SmallCall(small));
+}
 
 }  // namespace cohort::node

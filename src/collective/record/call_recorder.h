@@ -36,20 +36,19 @@ class CallRecorder {
   /// The member has come to `call`, and goes on before its end if it `is_async`. `number`: of a collective,
   /// among those of its communicator.
   Entry begin(const CollectiveCall& call, std::uint64_t number, bool is_async = false) noexcept {
-    CallEntry& entry = record_.entries[entries_++ % kRecordedCalls];
-    const std::uint64_t version = 2 * entries_;
-    const PackedCall packed = pack(call, number);
-    // Each of these stores is seen after those before it, without a fence.
-    entry.version.store(version - 1, std::memory_order_relaxed);
-    entry.end.store(CallEntry::kNotEnded, std::memory_order_release);
-    entry.start.store(0, std::memory_order_release);
-    entry.what.store(packed.what | AsyncField::pack(is_async ? 1 : 0), std::memory_order_release);
-    entry.size.store(packed.size, std::memory_order_release);
-    entry.input.store(InputWait::total(), std::memory_order_release);
-    entry.arrival.store(clock_.now(), std::memory_order_release);
-    entry.version.store(version, std::memory_order_release);
+    PackedCall packed = pack(call, number);
+    packed.what |= AsyncField::pack(is_async ? 1 : 0);
+    const Entry entry = write_entry(packed);
     if (!is_message(call.kind)) record_.begun.store(number + 1, std::memory_order_release);
-    return {&entry, version};
+    return entry;
+  }
+
+  /// The same of a collective that has been packed before, without its number.
+  Entry begin_collective(PackedCall packed, std::uint64_t number) noexcept {
+    packed.what |= NumberField::pack(number);
+    const Entry entry = write_entry(packed);
+    record_.begun.store(number + 1, std::memory_order_release);
+    return entry;
   }
 
   /// All members have announced it; only the first time counts.
@@ -84,6 +83,21 @@ class CallRecorder {
   void explain(const Entry& call, std::string_view words) noexcept;
 
  private:
+  Entry write_entry(const PackedCall& packed) noexcept {
+    CallEntry& entry = record_.entries[entries_++ % kRecordedCalls];
+    const std::uint64_t version = 2 * entries_;
+    // Each of these stores is seen after those before it, without a fence.
+    entry.version.store(version - 1, std::memory_order_relaxed);
+    entry.end.store(CallEntry::kNotEnded, std::memory_order_release);
+    entry.start.store(0, std::memory_order_release);
+    entry.what.store(packed.what, std::memory_order_release);
+    entry.size.store(packed.size, std::memory_order_release);
+    entry.input.store(InputWait::total(), std::memory_order_release);
+    entry.arrival.store(clock_.now(), std::memory_order_release);
+    entry.version.store(version, std::memory_order_release);
+    return {&entry, version};
+  }
+
   /// Whether no later call has taken its place.
   [[nodiscard]] static bool is_kept(const Entry& call) noexcept {
     return call.entry != nullptr && call.entry->version.load(std::memory_order_relaxed) == call.version;

@@ -35,14 +35,21 @@ static_assert(kPriorities <= PriorityField::kMost + 1);
 using ElementsField = BitField<0, 40>;  ///< or its largest value, if there are more
 using RootField = BitField<40, 24>;     ///< the root, or the other member of a message
 
-[[nodiscard]] inline PackedCall pack(const CollectiveCall& call, std::uint64_t number) noexcept {
-  const std::uint64_t number_or_tag = is_message(call.kind) ? static_cast<std::uint32_t>(call.tag) : number;
-  return {.what = NumberField::pack(number_or_tag) | KindField::pack(static_cast<std::uint64_t>(call.kind)) |
+/// All but the number of a collective, or the tag of a message.
+[[nodiscard]] inline PackedCall pack_unnumbered(const CollectiveCall& call) noexcept {
+  return {.what = KindField::pack(static_cast<std::uint64_t>(call.kind)) |
                   DTypeField::pack(static_cast<std::uint64_t>(call.dtype)) |
                   OpField::pack(static_cast<std::uint64_t>(call.op)) |
                   PriorityField::pack(static_cast<std::uint64_t>(call.priority)),
           .size = ElementsField::pack(std::min<std::uint64_t>(call.elements, ElementsField::kMost)) |
                   RootField::pack(static_cast<std::uint64_t>(call.root))};
+}
+
+/// `number` is a collective's; a message has its tag.
+[[nodiscard]] inline PackedCall pack(const CollectiveCall& call, std::uint64_t number) noexcept {
+  PackedCall packed = pack_unnumbered(call);
+  packed.what |= NumberField::pack(is_message(call.kind) ? static_cast<std::uint32_t>(call.tag) : number);
+  return packed;
 }
 
 }  // namespace cohort
