@@ -31,7 +31,8 @@ check() {
   ((each <= $2)) || failed=1
 }
 
-check all_reduce 530
-check gradient_buckets 8900
-check fit 16300
+check all_reduce 525
+check long_all_reduce 6700
+check gradient_buckets 8800
+check fit 14900
 exit "$failed"

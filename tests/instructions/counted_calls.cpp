@@ -1,7 +1,7 @@
 // Makes one of the calls whose instructions are bounded, so often, each through `counted`, which callgrind
 // looks for. Whoever the call is with is there before: nothing that is counted waits.
 //
-//   counted_calls all_reduce|gradient_buckets|fit COUNT
+//   counted_calls all_reduce|long_all_reduce|gradient_buckets|fit COUNT
 #include <cstdlib>
 #include <iostream>
 #include <string_view>
@@ -56,6 +56,15 @@ void all_reduce(int calls) {
   }
 }
 
+/// Of one member, on 16 KiB: what does not fit a slot.
+void long_all_reduce(int calls) {
+  const Members members = make_members(1);
+  const Tensor mine = members.front()->allocate({4096}, DType::kFloat32);
+  mine.fill(0);
+  auto call = [&] { members.front()->all_reduce(mine, ReduceOp::kSum); };
+  for (int i = 0; i < calls; ++i) count(call);
+}
+
 /// 20 small gradients in their buckets.
 void gradient_buckets(int passes) {
   const Members members = make_members(1);
@@ -88,10 +97,14 @@ int main(int argc, char** argv) {
   const int number = argc == 3 ? std::atoi(argv[2]) : 0;
   if (what == "all_reduce")
     all_reduce(number);
+  else if (what == "long_all_reduce")
+    long_all_reduce(number);
   else if (what == "gradient_buckets")
     gradient_buckets(number);
   else if (what == "fit")
     fit(number);
   else
-    return std::cerr << "counted_calls: write all_reduce, gradient_buckets or fit, and a number\n", 2;
+    return std::cerr
+               << "counted_calls: write all_reduce, long_all_reduce, gradient_buckets or fit, and a number\n",
+           2;
 }

@@ -42,10 +42,14 @@ inline constexpr std::array kAllDTypes{
 /// The inverse of `to_string`. @throws InvalidArgument listing the names.
 [[nodiscard]] DType parse_dtype(std::string_view name);
 
+namespace detail {
+inline constexpr std::array<std::uint8_t, kAllDTypes.size()> kElementBytes{1, 2, 4, 8, 1, 2, 4,
+                                                                           8, 2, 2, 4, 8, 1};
+}
+
 /// Bytes per element.
 [[nodiscard]] constexpr std::size_t size_of(DType dtype) noexcept {
-  constexpr std::array<std::uint8_t, kAllDTypes.size()> kSizes{1, 2, 4, 8, 1, 2, 4, 8, 2, 2, 4, 8, 1};
-  return kSizes[static_cast<std::size_t>(dtype)];
+  return detail::kElementBytes[static_cast<std::size_t>(dtype)];
 }
 
 /// float16 and bfloat16: stored in 16 bits, computed in float32.

@@ -1,14 +1,14 @@
 #include "direct.h"
 
 #include <algorithm>
-#include <memory_resource>
+#include <cstring>
+#include <vector>
 
 #include <cohort/collective/reduction.h>
 
 #include "device/node_heap.h"
 #include "remote_buffer.h"
 #include "share.h"
-#include "socket_chain.h"
 #include "tuning.h"
 
 namespace cohort::node {
@@ -32,13 +32,15 @@ class DirectExchange {
         kernel_(kernel),
         position_(endpoint.position()),
         in_place_(in_place),
-        buffers_(endpoint.list_memory()) {
-    buffers_.reserve(static_cast<std::size_t>(position_.size));
+        buffers_(endpoint.member_buffers()) {
+    buffers_.clear();
     bool all_addressed = true;
     for (int member = 0; member < position_.size; ++member) {
       const BufferAddresses addresses = addresses_in(endpoint, member);
-      buffers_.push_back({{endpoint, member, addresses.input, addresses.input_in_heap},
-                          {endpoint, member, addresses.output, addresses.output_in_heap}});
+      const NodeMemory& memory = endpoint.group().memory();
+      const int worker = endpoint.group().worker_of(member);
+      buffers_.push_back({{memory, worker, addresses.input, addresses.input_in_heap},
+                          {memory, worker, addresses.output, addresses.output_in_heap}});
       for (const RemoteBuffer* buffer : {&buffers_.back().input, &buffers_.back().output})
         all_addressed &= buffer->addressed() || !buffer->exists();
     }
@@ -104,11 +106,6 @@ class DirectExchange {
   }
 
  private:
-  struct Buffers {
-    RemoteBuffer input;
-    RemoteBuffer output;
-  };
-
   [[nodiscard]] const RemoteBuffer& input(int member) const noexcept {
     return buffers_[static_cast<std::size_t>(member)].input;
   }
@@ -230,7 +227,7 @@ class DirectExchange {
   ReductionKernel kernel_;
   const Position& position_;
   bool in_place_;
-  std::pmr::vector<Buffers> buffers_;
+  std::vector<MemberBuffers>& buffers_;  ///< the endpoint's, since lists are kept for the next call
   ReductionHints hints_;
   CopyHint push_hint_ = CopyHint::kCached;  ///< for blocks that this member puts into others' outputs
   std::size_t block_bytes_ = kEverything;
@@ -238,6 +235,12 @@ class DirectExchange {
 };
 
 }  // namespace
+
+BufferAddresses addresses_in(const Endpoint& endpoint, int member) noexcept {
+  BufferAddresses addresses;
+  std::memcpy(&addresses, endpoint.payload_of(member) + sizeof(CallDetails), sizeof addresses);
+  return addresses;
+}
 
 BufferAddresses addresses_of(const CollectiveCall& call, const Position& position) noexcept {
   BufferAddresses addresses;
@@ -255,29 +258,22 @@ BufferAddresses addresses_of(const CollectiveCall& call, const Position& positio
   return addresses;
 }
 
-BufferAccess buffer_access(const Endpoint& endpoint) noexcept {
-  const NodeMemory& memory = endpoint.group().memory();
+AnnouncedBuffers announced_buffers(const Endpoint& endpoint) noexcept {
   bool addressed = true;
+  bool in_place = true;
   for (int member = 0; member < endpoint.position().size; ++member) {
     const BufferAddresses addresses = addresses_in(endpoint, member);
     addressed &= addresses.input_in_heap || addresses.input == 0;
     addressed &= addresses.output_in_heap || addresses.output == 0;
+    in_place &= addresses.input == addresses.output;
   }
-  if (addressed || endpoint.group().is_one_process()) return BufferAccess::kAddressed;
-  return memory.has_single_copy() ? BufferAccess::kSingleCopy : BufferAccess::kNone;
-}
-
-bool all_in_place(const Endpoint& endpoint) noexcept {
-  for (int member = 0; member < endpoint.position().size; ++member) {
-    const BufferAddresses addresses = addresses_in(endpoint, member);
-    if (addresses.input != addresses.output) return false;
-  }
-  return true;
+  if (addressed || endpoint.group().is_one_process()) return {BufferAccess::kAddressed, in_place};
+  const bool has_single_copy = endpoint.group().memory().has_single_copy();
+  return {has_single_copy ? BufferAccess::kSingleCopy : BufferAccess::kNone, in_place};
 }
 
 Task<> exchange_directly(Endpoint& endpoint, const CollectiveCall& call, ReductionKernel kernel,
                          bool in_place) {
-  if (goes_along_sockets(endpoint, call)) co_return co_await reduce_along_sockets(endpoint, call);
   const DirectExchange exchange(endpoint, call, kernel, in_place);
   const Share whole = exchange.whole();
   for (std::size_t done = 0; done < whole.bytes; done += kBytesBetweenYields) {

@@ -19,6 +19,9 @@ namespace cohort::node {
 /// What this member announces about its buffers.
 [[nodiscard]] BufferAddresses addresses_of(const CollectiveCall& call, const Position& position) noexcept;
 
+/// What a member has announced of its buffers.
+[[nodiscard]] BufferAddresses addresses_in(const Endpoint& endpoint, int member) noexcept;
+
 /// How the members' buffers can be accessed. It follows from what all have announced, so it is the same on
 /// all.
 enum class BufferAccess {
@@ -26,10 +29,11 @@ enum class BufferAccess {
   kSingleCopy,  ///< some through the kernel
   kNone,        ///< some not at all
 };
-[[nodiscard]] BufferAccess buffer_access(const Endpoint& endpoint) noexcept;
-
-/// Whether every member's output is its input.
-[[nodiscard]] bool all_in_place(const Endpoint& endpoint) noexcept;
+struct AnnouncedBuffers {
+  BufferAccess access = BufferAccess::kNone;
+  bool in_place = false;  ///< every member's output is its input
+};
+[[nodiscard]] AnnouncedBuffers announced_buffers(const Endpoint& endpoint) noexcept;
 
 /// The collective itself, once all have announced where their buffers are.
 Task<> exchange_directly(Endpoint& endpoint, const CollectiveCall& call, ReductionKernel kernel,

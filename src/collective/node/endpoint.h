@@ -14,7 +14,6 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
-#include <memory_resource>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -35,6 +34,7 @@
 #include "line_counter.h"
 #include "node_group.h"
 #include "open_call.h"
+#include "remote_buffer.h"
 #include "waiting.h"
 
 namespace cohort::node {
@@ -248,8 +248,8 @@ class Endpoint {
     wait_longer(call, condition);
   }
 
-  /// Memory for the lists of the open collective; it uses that of earlier ones again.
-  [[nodiscard]] std::pmr::memory_resource* list_memory() noexcept { return &list_memory_; }
+  /// For the open collective's list of the members' buffers.
+  [[nodiscard]] std::vector<MemberBuffers>& member_buffers() noexcept { return member_buffers_; }
 
   /// Runs an algorithm to its end.
   void drive(const CollectiveCall& call, Task<> task);
@@ -335,7 +335,7 @@ class Endpoint {
   bool cells_are_free_ = true;
   std::vector<const std::byte*> pointers_;
   std::vector<std::byte*> output_pointers_;
-  std::pmr::unsynchronized_pool_resource list_memory_;
+  std::vector<MemberBuffers> member_buffers_;
 
   std::string_view algorithm_ = "none";
   ChoiceReason reason_ = ChoiceReason::kSize;

@@ -10,6 +10,7 @@
 #include "probe.h"
 #include "shares.h"
 #include "small_call.h"
+#include "socket_chain.h"
 
 namespace cohort::node {
 namespace {
@@ -58,8 +59,7 @@ Task<> exchange(Endpoint& endpoint, const CollectiveCall& call, const CallPlan p
   }
   endpoint.record_start();
   endpoint.set_cells_are_free();  // the others have ended their calls before
-  const BufferAccess access = buffer_access(endpoint);
-  const bool in_place = all_in_place(endpoint);
+  const auto [access, in_place] = announced_buffers(endpoint);
   Protocol protocol = choice.protocol(call.kind, access, in_place, plan.bytes);
   const bool along_members = in_steps && goes_along_members(endpoint, call, plan.bytes);
   ChoiceReason reason = choice.reason(call.kind, access, in_place);
@@ -70,7 +70,9 @@ Task<> exchange(Endpoint& endpoint, const CollectiveCall& call, const CallPlan p
   endpoint.set_algorithm(to_string(protocol));
   endpoint.set_reason(reason);
   if (!exchange.valid()) {
-    if (protocol != Protocol::kPieces)
+    if (protocol != Protocol::kPieces && goes_along_sockets(endpoint, call, access))
+      exchange = reduce_along_sockets(endpoint, call);
+    else if (protocol != Protocol::kPieces)
       exchange = exchange_directly(endpoint, call, plan.kernel, in_place);
     else if (along_members)
       exchange = reduce_along_members(endpoint, call);

@@ -4,26 +4,19 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 
 #include <cohort/collective/copy_bytes.h>
 
-#include "endpoint.h"
+#include "device/node_memory.h"
 
 namespace cohort::node {
-
-/// What a member has announced of its buffers.
-[[nodiscard]] inline BufferAddresses addresses_in(const Endpoint& endpoint, int member) noexcept {
-  BufferAddresses addresses;
-  std::memcpy(&addresses, endpoint.payload_of(member) + sizeof(CallDetails), sizeof addresses);
-  return addresses;
-}
 
 /// One member's buffer. Ranges of it are read or written in place, or copied by the kernel.
 class RemoteBuffer {
  public:
-  RemoteBuffer(const Endpoint& endpoint, int member, std::uint64_t address, bool in_heap)
-      : memory_(endpoint.group().memory()), worker_(endpoint.group().worker_of(member)), private_(address) {
+  /// What `worker` has announced: an offset into its heap, or an address.
+  RemoteBuffer(const NodeMemory& memory, int worker, std::uint64_t address, bool in_heap)
+      : memory_(memory), worker_(worker), private_(address) {
     const bool own_process = memory_.is_this_process(worker_);
     if (in_heap) {
       data_ = memory_.address(worker_, address);
@@ -67,6 +60,11 @@ class RemoteBuffer {
   int worker_;
   std::uint64_t private_;
   std::byte* data_ = nullptr;
+};
+
+struct MemberBuffers {
+  RemoteBuffer input;
+  RemoteBuffer output;
 };
 
 }  // namespace cohort::node

@@ -65,15 +65,16 @@ class SocketChain {
     return endpoint_.has_blocks_done(peer(socket), block + 1);
   }
 
+  [[nodiscard]] RemoteBuffer buffer_of(int member, std::uint64_t address, bool in_heap) const noexcept {
+    return {endpoint_.group().memory(), endpoint_.group().worker_of(member), address, in_heap};
+  }
   [[nodiscard]] const std::byte* input(int member, const Share& at) const {
     const BufferAddresses addresses = addresses_in(endpoint_, member);
-    return RemoteBuffer(endpoint_, member, addresses.input, addresses.input_in_heap)
-        .see(at.begin, at.bytes, nullptr);
+    return buffer_of(member, addresses.input, addresses.input_in_heap).see(at.begin, at.bytes, nullptr);
   }
   [[nodiscard]] std::byte* output(int member, const Share& at) const {
     const BufferAddresses addresses = addresses_in(endpoint_, member);
-    return RemoteBuffer(endpoint_, member, addresses.output, addresses.output_in_heap)
-        .target(at.begin, nullptr);
+    return buffer_of(member, addresses.output, addresses.output_in_heap).target(at.begin, nullptr);
   }
 
   /// What this socket adds: into this member's output, where the next socket finds it, or, on the last one,
@@ -125,11 +126,10 @@ class SocketChain {
 
 }  // namespace
 
-bool goes_along_sockets(const Endpoint& endpoint, const CollectiveCall& call) {
+bool goes_along_sockets(const Endpoint& endpoint, const CollectiveCall& call, BufferAccess access) {
   const std::size_t sockets = endpoint.group().sockets().size();
   return sockets > 1 && call.kind == CollectiveKind::kAllReduce && !is_half(call.dtype) &&
-         call.elements * size_of(call.dtype) >= kSmallestSocketChain &&
-         buffer_access(endpoint) == BufferAccess::kAddressed;
+         call.elements * size_of(call.dtype) >= kSmallestSocketChain && access == BufferAccess::kAddressed;
 }
 
 Task<> reduce_along_sockets(Endpoint& endpoint, const CollectiveCall& call) {

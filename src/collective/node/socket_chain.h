@@ -11,13 +11,16 @@
 #include <cohort/collective/collective_call.h>
 #include <cohort/collective/task.h>
 
+#include "direct.h"
 #include "endpoint.h"
 
 namespace cohort::node {
 
-/// Whether the call goes this way, if all buffers can be reached: the members of each socket have consecutive
-/// ranks, and a sum may be rounded at the end of each socket without changing the result.
-[[nodiscard]] bool goes_along_sockets(const Endpoint& endpoint, const CollectiveCall& call);
+/// Whether a call that could go directly goes this way: all buffers can be reached, the members of each
+/// socket have consecutive ranks, and a sum may be rounded at the end of each socket without changing the
+/// result.
+[[nodiscard]] bool goes_along_sockets(const Endpoint& endpoint, const CollectiveCall& call,
+                                      BufferAccess access);
 
 /// After all have announced where their buffers are.
 Task<> reduce_along_sockets(Endpoint& endpoint, const CollectiveCall& call);
