@@ -20,7 +20,7 @@
 #include "cluster/job_socket.h"
 #include "cluster/launcher_place.h"
 #include "cluster/peer_watch.h"
-#include "collective/observation/job_observer.h"
+#include "observation/job_observer.h"
 #include "core_binding.h"
 #include "discovery.h"
 #include "environment.h"

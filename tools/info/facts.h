@@ -10,7 +10,7 @@
 #include <cohort/base/config.h>
 #include <cohort/mpi/session.h>
 
-#include "collective/observation/job_look.h"
+#include "observation/job_look.h"
 #include "collective/record/job_report.h"
 #include "device/machine.h"
 

@@ -1,5 +1,5 @@
 // What a look at a job says, and how the processes of a job put it together.
-#include "collective/observation/job_look.h"
+#include "observation/job_look.h"
 
 #include <sys/resource.h>
 #include <unistd.h>
@@ -15,7 +15,7 @@
 #include <gtest/gtest.h>
 
 #include "cluster/job_socket.h"
-#include "collective/observation/look_server.h"
+#include "observation/look_server.h"
 #include "thrown.h"
 
 namespace cohort {

@@ -14,7 +14,7 @@
 
 #include <cohort/base/error.h>
 
-#include "collective/observation/timeline.h"
+#include "observation/timeline.h"
 #include "collective/record/packed_call.h"
 
 namespace cohort {

@@ -1,6 +1,6 @@
 // The chief and the other worker of these tests are one process, so their clocks are the same, and answers
 // that come late are wrong by half the time that they took.
-#include "collective/observation/chief_clock.h"
+#include "observation/chief_clock.h"
 
 #include <cstdlib>
 #include <string>

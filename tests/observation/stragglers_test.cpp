@@ -6,9 +6,9 @@
 
 #include <gtest/gtest.h>
 
-#include "collective/observation/arrival_reader.h"
-#include "collective/observation/link_judge.h"
-#include "collective/observation/straggler_judge.h"
+#include "observation/arrival_reader.h"
+#include "observation/link_judge.h"
+#include "observation/straggler_judge.h"
 #include "collective/record/call_recorder.h"
 
 namespace cohort {

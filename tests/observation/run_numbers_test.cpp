@@ -17,12 +17,12 @@
 #include <fmt/format.h>
 
 #include "collective/node_communicators.h"
-#include "collective/observation/arrival_reader.h"
-#include "collective/observation/group_tally.h"
-#include "collective/observation/numbers_keeper.h"
-#include "collective/observation/prometheus_text.h"
-#include "collective/observation/run_numbers.h"
-#include "collective/observation/run_numbers_table.h"
+#include "observation/arrival_reader.h"
+#include "observation/group_tally.h"
+#include "observation/numbers_keeper.h"
+#include "observation/prometheus_text.h"
+#include "observation/run_numbers.h"
+#include "observation/run_numbers_table.h"
 #include "collective/record/call_recorder.h"
 #include "temporary_folder.h"
 
