@@ -95,17 +95,18 @@ inline void collect_result(const SmallCall& small) {
   const CallPlan& plan = small.plan;
   const Position& position = small.endpoint.position();
   const bool take_over = !small.in_line();
-  if (call.kind != CollectiveKind::kAllReduce) {
-    if (plan.bytes > 0) collect(call, plan.kernel, position, {0, plan.elements}, small.buffers(), take_over);
-  } else if (plan.bytes == 0) {
-    // nothing
-  } else if (position.size == 2) {  // the most frequent number: no list in memory
-    const std::byte* const other = small.buffer_of(1 - position.rank);
-    std::array both{other, other};  // one of which gives way to this member's input
-    reduce_cells(plan.kernel, position, plan.elements, plan.bytes, call.input, call.output, both, take_over);
-  } else {
-    reduce_cells(plan.kernel, position, plan.elements, plan.bytes, call.input, call.output, small.buffers(),
-                 take_over);
+  if (plan.bytes > 0) {
+    if (call.kind != CollectiveKind::kAllReduce) {
+      collect(call, plan.kernel, position, {0, plan.elements}, small.buffers(), take_over);
+    } else if (position.size == 2) {  // the most frequent number: no list in memory
+      const std::byte* const other = small.buffer_of(1 - position.rank);
+      std::array both{other, other};  // one of which gives way to this member's input
+      reduce_cells(plan.kernel, position, plan.elements, plan.bytes, call.input, call.output, both,
+                   take_over);
+    } else {
+      reduce_cells(plan.kernel, position, plan.elements, plan.bytes, call.input, call.output, small.buffers(),
+                   take_over);
+    }
   }
   small.endpoint.prepare_next_line();
 }
