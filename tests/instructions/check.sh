@@ -34,5 +34,5 @@ check() {
 check all_reduce 525
 check long_all_reduce 6700
 check gradient_buckets 8800
-check fit 14900
+check fit 15500
 exit "$failed"
