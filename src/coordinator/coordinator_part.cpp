@@ -70,6 +70,7 @@ std::shared_ptr<RemoteState> CoordinatorPart::schedule(FunctionNumber function, 
     throw_failure();
     throw cancelled();  // another thread has thrown the failure
   }
+  if (expects_answer_.load()) connections().poll();
   if (has_room_.load()) {
     connections().exclusively([this] {
       const std::lock_guard lock(mutex_);
@@ -230,7 +231,9 @@ void CoordinatorPart::give_calls() {
     if (!queue_.empty() && worker.is_idle()) give_first(worker);
   }
   const WorkerLink::Clock::time_point now = WorkerLink::Clock::now();
-  bool gave = true;
+  // What was scheduled first is for a worker that is free in a moment: sent ahead to another one, it might
+  // come to lie behind a long call, and the worker take what was scheduled later.
+  bool gave = !update_expected_answer();
   while (gave && !queue_.empty()) {
     gave = false;
     // In turns, so that a few calls are spread over the workers.
@@ -242,6 +245,14 @@ void CoordinatorPart::give_calls() {
   }
   recall_what_waits();
   update_counts();
+}
+
+/// Whether a worker that has no call has still to answer that it returns none.
+bool CoordinatorPart::update_expected_answer() {
+  const bool expects =
+      std::ranges::any_of(workers_, [](const auto& entry) { return entry.second.is_about_to_be_idle(); });
+  expects_answer_.store(expects);
+  return expects;
 }
 
 void CoordinatorPart::give(WorkerLink& worker, Call call) {

@@ -76,6 +76,7 @@ class CoordinatorPart final : private server::TaskPart {
   void end_call(WorkerLink& worker, const remote::Message& message);
   void take_back(std::deque<Call> calls);
   void give_calls();
+  bool update_expected_answer();
   void give(WorkerLink& worker, Call call);
   void recall_what_waits();
   static void send_maker(remote::Peer& worker, std::uint64_t number, const PerWorkerMaker& maker);
@@ -115,7 +116,8 @@ class CoordinatorPart final : private server::TaskPart {
   std::atomic<std::size_t> queued_{0};
   std::atomic<std::size_t> unsettled_{0};  ///< calls that are queued or in flight
   std::atomic<bool> failed_{false};
-  std::atomic<bool> has_room_{false};  ///< whether a worker could take a call now
+  std::atomic<bool> has_room_{false};        ///< whether a worker could take a call now
+  std::atomic<bool> expects_answer_{false};  ///< of a worker that has no call, and can then take one
   std::atomic<bool> has_lost_{false};
   std::atomic<bool> stopping_{false};
   std::chrono::steady_clock::time_point next_notice_;  ///< of the thread of its own

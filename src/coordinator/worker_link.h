@@ -32,6 +32,9 @@ class WorkerLink {
   /// back.
   [[nodiscard]] bool is_idle() const noexcept { return calls_.empty() && !recalled_; }
 
+  /// Whether it will be, as soon as it has answered that nothing is left to come back.
+  [[nodiscard]] bool is_about_to_be_idle() const noexcept { return calls_.empty() && recalled_; }
+
   /// Whether a call may be sent ahead.
   [[nodiscard]] bool has_room(Clock::time_point now) const noexcept {
     return calls_.size() < window_ && !recalled_ && !is_long(now);
