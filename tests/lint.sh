@@ -71,7 +71,8 @@ headers() {
 }
 
 tidy() {
-  # GCC's warning options, which the compile commands carry, mean nothing to clang.
+  # GCC's warning options, which the compile commands carry, mean nothing to clang, and this option is an error.
+  sed -i 's/ -mmemset-strategy=[^ ]*//g' build/tidy/compile_commands.json
   files_to_tidy | xargs -r -n 1 -P "$(nproc)" \
     clang-tidy -p build/tidy --quiet --extra-arg=-Wno-unknown-warning-option 2>&1 | sed '/^[0-9]* warnings\{0,1\} .*generated\.$/d'
 }

@@ -14,8 +14,8 @@
 
 #include <cohort/base/error.h>
 
-#include "observation/timeline.h"
 #include "collective/record/packed_call.h"
+#include "observation/timeline.h"
 
 namespace cohort {
 namespace {

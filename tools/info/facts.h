@@ -10,9 +10,9 @@
 #include <cohort/base/config.h>
 #include <cohort/mpi/session.h>
 
-#include "observation/job_look.h"
 #include "collective/record/job_report.h"
 #include "device/machine.h"
+#include "observation/job_look.h"
 
 namespace cohort::info {
 
