@@ -15,8 +15,8 @@ function(cohort_layer name)
     VERSION ${cohort_VERSION} SOVERSION ${cohort_VERSION_MAJOR}.${cohort_VERSION_MINOR}
     DEFINE_SYMBOL "")  # shared libraries are made of the same objects
   target_compile_features(${target} PUBLIC cxx_std_20)
-  # Structures of a cache line or four are cleared by stores: the instruction that GCC takes for any processor, a
-  # repeated store, takes tens of cycles to begin.
+  # Structures of a cache line or four are cleared by stores, as each call makes some: the repeated store that GCC takes
+  # where it knows no processor begins slowly.
   if(CMAKE_SYSTEM_PROCESSOR STREQUAL "x86_64")
     target_compile_options(${target} PRIVATE
       "$<$<COMPILE_LANG_AND_ID:CXX,GNU>:-mmemset-strategy=unrolled_loop:256:noalign,libcall:-1:noalign>")

@@ -149,10 +149,7 @@ CollectiveCall checked_call(const Communicator& communicator, const Tensor& inpu
   constexpr bool kAlwaysInPlace = kTraits.in_place == InPlace::kAlways;
   const int rank = communicator.rank();
   const int size = communicator.size();
-  if constexpr (kTraits.reduces) {
-    if (!is_legal(arguments.op, input.dtype())) [[unlikely]]
-      require_legal(arguments.op, input.dtype());
-  }
+  if constexpr (kTraits.reduces) require_legal(arguments.op, input.dtype());
   if constexpr (kTraits.has_root()) require_member(kKind, arguments.root, size, "root");
   // Only the root needs both tensors; what others pass for the second one is not looked at.
   const bool is_root = !kTraits.has_root() || rank == arguments.root;

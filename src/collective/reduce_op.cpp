@@ -33,8 +33,7 @@ ReduceOp parse_reduce_op(std::string_view name) {
   throw InvalidArgument("unknown reduce op '{}'; known: sum, mean, min, max, prod.", name);
 }
 
-void require_legal(ReduceOp op, DType dtype) {
-  if (is_legal(op, dtype)) return;
+void detail::throw_not_legal(ReduceOp op, DType dtype) {
   if (dtype == DType::kBool) {
     throw InvalidArgument(
         "{} of bool is not defined; use min (all true), max (any true) or cast to an integer", to_string(op));

@@ -233,7 +233,9 @@ void CoordinatorPart::give_calls() {
   const WorkerLink::Clock::time_point now = WorkerLink::Clock::now();
   // What was scheduled first is for a worker that is free in a moment: sent ahead to another one, it might
   // come to lie behind a long call, and the worker take what was scheduled later.
-  bool gave = !update_expected_answer();
+  expects_answer_.store(
+      std::ranges::any_of(workers_, [](const auto& entry) { return entry.second.is_about_to_be_idle(); }));
+  bool gave = !expects_answer_.load();
   while (gave && !queue_.empty()) {
     gave = false;
     // In turns, so that a few calls are spread over the workers.
@@ -245,14 +247,6 @@ void CoordinatorPart::give_calls() {
   }
   recall_what_waits();
   update_counts();
-}
-
-/// Whether a worker that has no call has still to answer that it returns none.
-bool CoordinatorPart::update_expected_answer() {
-  const bool expects =
-      std::ranges::any_of(workers_, [](const auto& entry) { return entry.second.is_about_to_be_idle(); });
-  expects_answer_.store(expects);
-  return expects;
 }
 
 void CoordinatorPart::give(WorkerLink& worker, Call call) {

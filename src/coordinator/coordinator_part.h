@@ -76,7 +76,6 @@ class CoordinatorPart final : private server::TaskPart {
   void end_call(WorkerLink& worker, const remote::Message& message);
   void take_back(std::deque<Call> calls);
   void give_calls();
-  bool update_expected_answer();
   void give(WorkerLink& worker, Call call);
   void recall_what_waits();
   static void send_maker(remote::Peer& worker, std::uint64_t number, const PerWorkerMaker& maker);

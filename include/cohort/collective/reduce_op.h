@@ -21,8 +21,15 @@ enum class ReduceOp { kSum, kMean, kMin, kMax, kProd };
   return op != ReduceOp::kMean || is_floating(dtype);
 }
 
+namespace detail {
+[[noreturn]] void throw_not_legal(ReduceOp op, DType dtype);
+}
+
 /// @throws InvalidArgument saying what to use instead of what is not legal.
-void require_legal(ReduceOp op, DType dtype);
+inline void require_legal(ReduceOp op, DType dtype) {
+  if (!is_legal(op, dtype)) [[unlikely]]
+    detail::throw_not_legal(op, dtype);
+}
 
 /// Whether the order in which members are combined can show in the bits of the result: where
 /// intermediate results are rounded.

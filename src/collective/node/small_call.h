@@ -135,7 +135,7 @@ inline void collect_result(const SmallCall& small) {
 inline void finish_small(const SmallCall& small) {
   if (small.endpoint.is_plain() && !small.in_two_steps()) [[likely]]
     return collect_result(small);
-  finish_among_many(SmallCall(small));
+  finish_among_many(SmallCall(small));  // a copy, so that this one can stay in registers
 }
 
 }  // namespace cohort::node
