@@ -11,7 +11,7 @@
 
 #include "collective.h"
 #include "private_memory.h"
-#include "run_options.h"
+#include "run_context.h"
 #include "team.h"
 
 namespace cohort::bench {

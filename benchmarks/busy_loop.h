@@ -4,7 +4,7 @@
 
 #include <cohort/device/tensor.h>
 
-#include "tick_clock.h"
+#include "timing.h"
 
 namespace cohort::bench {
 

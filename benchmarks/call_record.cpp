@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <memory>
 
-#include "collective/record/call_recorder.h"
+#include "collective/record/call_record.h"
 
 namespace {
 

@@ -1,16 +1,75 @@
-// The record of one collective: everything that the harness has to know to check it, time it
-// and compare it with its peer. A new collective is one such record in collectives.cpp, which is
-// declared here and listed there, Cohort's own call in sweep/sweep.cpp, and NCCL's in
-// gpu/nccl_peer.cpp. The records know nothing of Cohort, so that compare.sh can build its plain MPI
-// programs from them.
+// The record of one collective: everything that the harness has to know to check it, time it and compare it
+// with its peer. Its layout is what it moves, as one member sees it: how large its buffers are, how they lie
+// when input and output share memory, and what the result consists of.
+//
+// A new collective is one such record in collectives.cpp, which is declared here and listed there, Cohort's
+// own call in sweep/sweep.cpp, and NCCL's in gpu/nccl_peer.cpp. The records know nothing of Cohort, so that
+// compare.sh can build its plain MPI programs from them.
 #pragma once
 
+#include <cstddef>
 #include <span>
 #include <string_view>
-
-#include "layout.h"
+#include <vector>
 
 namespace cohort::bench {
+
+/// The member that alone gives or gets, in collectives that have one.
+inline constexpr int kRoot = 0;
+
+/// The role of one member in a collective of one size.
+struct Role {
+  int member = 0;
+  int members = 1;
+  std::size_t elements = 0;  ///< of the largest buffer of any member
+
+  [[nodiscard]] bool is_root() const { return member == kRoot; }
+  /// Elements of a member's part, where the largest buffer has one part for each.
+  [[nodiscard]] std::size_t block() const { return elements / static_cast<std::size_t>(members); }
+  [[nodiscard]] std::size_t block_start() const { return static_cast<std::size_t>(member) * block(); }
+};
+
+/// Consecutive elements of a result.
+struct ResultPart {
+  static constexpr int kReduced = -1;
+
+  int source = kReduced;  ///< the member whose input it is, or the reduction of all inputs
+  std::size_t first = 0;  ///< the element of the source that it begins with
+  std::size_t elements = 0;
+};
+
+struct Layout {
+  std::size_t input = 0;   ///< elements that this member passes in
+  std::size_t output = 0;  ///< elements that it gets
+  std::size_t offset = 0;  ///< in place: where the smaller of the two begins within the larger
+  std::vector<ResultPart> result = {};
+};
+
+/// The members' whole inputs, one block after the other.
+[[nodiscard]] inline std::vector<ResultPart> block_of_each(const Role& role) {
+  std::vector<ResultPart> parts;
+  parts.reserve(static_cast<std::size_t>(role.members));
+  for (int member = 0; member < role.members; ++member) {
+    parts.push_back({.source = member, .first = 0, .elements = role.block()});
+  }
+  return parts;
+}
+
+/// The parts of an uneven division of role.elements: the higher the rank, the larger the part.
+[[nodiscard]] inline std::vector<std::size_t> uneven_counts(const Role& role) {
+  // Member r gets r + 1 shares of 1 + 2 + ... + members; what the division leaves, the last member.
+  const auto members = static_cast<std::size_t>(role.members);
+  const std::size_t share = role.elements / (members * (members + 1) / 2);
+  std::vector<std::size_t> counts;
+  counts.reserve(members);
+  std::size_t left = role.elements;
+  for (std::size_t member = 0; member + 1 < members; ++member) {
+    counts.push_back(share * (member + 1));
+    left -= counts.back();
+  }
+  counts.push_back(left);
+  return counts;
+}
 
 struct MpiCall;
 

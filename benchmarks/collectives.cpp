@@ -2,8 +2,8 @@
 #include <array>
 
 #include "collective.h"
-#include "mpi_call.h"
-#include "statistics.h"
+#include "mpi_team.h"
+#include "timing.h"
 
 namespace cohort::bench {
 

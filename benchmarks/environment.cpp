@@ -17,7 +17,7 @@
 #include <cohort/base/config.h>
 #include <cohort/base/version.h>
 
-#include "device/topology.h"
+#include "device/machine.h"
 
 namespace cohort::bench {
 namespace {

@@ -12,7 +12,7 @@
 #include <cohort/base/error.h>
 
 #include "errors.h"
-#include "run_options.h"
+#include "run_context.h"
 
 namespace cohort::bench {
 

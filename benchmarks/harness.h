@@ -5,23 +5,48 @@
 // no barrier stands before it. The time of a loop is the mean of its calls on the slowest member,
 // and the figure is the median of several loops, in which the libraries take turns.
 //
-// Knows nothing of Cohort: what is called is a function.
+// Knows nothing of Cohort: what is called is a function. Nor of GPUs: their memory is behind an OffHost.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
 #include "collective.h"
-#include "off_host.h"
 #include "team.h"
-#include "tick_clock.h"
+#include "timing.h"
 #include "value_table.h"
 
 namespace cohort::bench {
+
+/// The limit on the time of a call that has no deadline of its own.
+struct CallLimit {
+  std::string call;  ///< for the error: `ncclAllReduce of 4096 bytes, member 1 of 2`
+  double seconds = 0;
+};
+
+/// For calls on memory that the harness cannot write and read, and that the host cannot time: on a GPU. The
+/// input is copied there before a call, and the result back afterwards, outside the time of the call.
+class OffHost {
+ public:
+  virtual ~OffHost() = default;
+
+  /// Copies the input there; it is there on return.
+  virtual void bring() const = 0;
+
+  /// Makes the call, waits for its result, and returns how long that took there, in nanoseconds.
+  /// @throws DeadlineExceeded naming the call when it has not ended within the limit; it is then still under
+  /// way.
+  [[nodiscard]] virtual std::uint64_t time(const std::function<void()>& call,
+                                           const std::optional<CallLimit>& limit) const = 0;
+
+  /// Copies the result back; it is back on return.
+  virtual void fetch() const = 0;
+};
 
 enum class Inputs {
   kRewritten,  ///< before each call, as a training step does

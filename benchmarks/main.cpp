@@ -4,27 +4,32 @@
 #include <chrono>
 #include <cstdlib>
 #include <iostream>
+#include <memory>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include <cohort/base/config.h>
+#include <cohort/cluster/bootstrap.h>
+#include <cohort/collective/communicator.h>
 #include <cohort/collective/thread_communicator.h>
+#include <cohort/device/device.h>
 #include <cohort/mpi/session.h>
 
-#include "cluster/launcher_place.h"
+#include "cluster/launcher.h"
 #include "command_line.h"
 #include "environment.h"
 #include "errors.h"
-#include "gpu/gpu_members.h"
 #include "gpu/gpu_side.h"
-#include "gpu/nccl_peer.h"
-#include "member_context.h"
 #include "mpi_peer.h"
 #include "output.h"
 #include "parameters/server_job.h"
+#include "peer.h"
 #include "profile/profile.h"
+#include "run_context.h"
+#include "strategy/device_route.h"
 #include "sweep/sweep.h"
-#include "thread_team.h"
+#include "team.h"
 
 namespace cohort::bench {
 namespace {
@@ -32,6 +37,36 @@ namespace {
 constexpr const char* kNotWritten = "the report could not be written completely: is the disk full?";
 
 enum ExitStatus { kSuccess = 0, kFailure = 1, kUsage = 2 };
+
+// For members whose tensors are on GPUs: which GPU and which communicator each of them has, both chosen as
+// strategies choose them.
+
+/// The first `members` GPUs that this process sees.
+/// @throws UsageError when there are fewer, or none, with the reason.
+std::vector<Device> gpus_of_threads(int members) {
+  std::vector<Device> devices;
+  try {
+    for (int member = 0; member < members; ++member) {
+      devices.emplace_back(DeviceKind::kCuda, member);
+      require_exists(devices.back());
+    }
+  } catch (const Unavailable& error) {
+    throw UsageError("--device cuda with {} {}: {}", members, members == 1 ? "member" : "members",
+                     error.what());
+  }
+  return devices;
+}
+
+/// The first GPU of this rank. Collective over the ranks.
+Device gpu_of_rank(Bootstrap& bootstrap) { return gpus_of_this_worker(&bootstrap).front(); }
+
+/// The communicators for tensors on `devices`, made of those for tensors on the host. Collective over the
+/// members; `bootstrap` is null for threads.
+std::vector<std::unique_ptr<Communicator>> on_gpus(std::vector<std::unique_ptr<Communicator>> communicators,
+                                                   const std::vector<Device>& devices, Bootstrap* bootstrap) {
+  const DeviceRoute route("cohort-bench", bootstrap, devices, CommunicationImplementation::kAuto);
+  return route.connected(std::move(communicators));
+}
 
 /// Everything that the members of a run share.
 struct Run {

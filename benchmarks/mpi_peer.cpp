@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "mpi_call.h"
+#include "mpi_team.h"
 
 namespace cohort::bench {
 namespace {

@@ -2,8 +2,6 @@
 
 #include <exception>
 
-#include "mpi_call.h"
-
 namespace cohort::bench {
 
 MpiTeam::MpiTeam() {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "environment.h"
-#include "run_options.h"
+#include "run_context.h"
 #include "sweep/sweep.h"
 
 namespace cohort::bench {

@@ -5,13 +5,16 @@
 
 #include <cstddef>
 #include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 
+#include <cohort/collective/communicator.h>
 #include <cohort/collective/reduce_op.h>
 #include <cohort/device/dtype.h>
 
 #include "collective.h"
+#include "team.h"
 
 namespace cohort::bench {
 
@@ -57,5 +60,12 @@ class PeerLibrary {
   /// The function that makes the call. The library can: `why_not` is empty.
   [[nodiscard]] virtual std::function<void()> prepare(const PeerCall& call) const = 0;
 };
+
+/// NCCL as the peer: its functions, called as a program without Cohort would call them, on the memory that
+/// Cohort's calls work on and on the stream on which both are timed. For the member that has `communicator`,
+/// on its GPU. Collective over the members.
+/// @throws AgreedError on all of them when NCCL cannot be used, or does not connect them.
+[[nodiscard]] std::unique_ptr<const PeerLibrary> make_nccl_peer(Communicator& communicator, const Team& team,
+                                                                Device device);
 
 }  // namespace cohort::bench

@@ -19,12 +19,11 @@
 
 #include "errors.h"
 #include "harness.h"
-#include "integer_values.h"
-#include "mpi_call.h"
 #include "mpi_team.h"
 #include "option_values.h"
 #include "private_memory.h"
-#include "statistics.h"
+#include "timing.h"
+#include "value_table.h"
 
 namespace cohort::bench {
 namespace {

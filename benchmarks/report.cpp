@@ -8,8 +8,6 @@
 namespace cohort::bench {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 Json to_json(const NodeFacts& node) {
   return {{"host", node.host},           {"workers", node.workers()},
           {"cores", node.cores()},       {"cores_of_workers", node.cores_of_workers},
@@ -20,12 +18,41 @@ std::string plural(std::size_t count, const char* noun) {
   return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
 }
 
+std::string csv_text(const Json& value, const char* format) {
+  if (value.is_null()) return {};
+  if (value.is_string()) return value.get<std::string>();
+  return value.is_number_float() ? fmt::format(fmt::runtime(format), value.get<double>()) : value.dump();
+}
+
+std::string table_text(const Json& value) {
+  if (value.is_null()) return "-";
+  if (value.is_string()) return value.get<std::string>();
+  return value.is_number_float() ? three_digits(value.get<double>()) : value.dump();
+}
+
 }  // namespace
 
 std::string three_digits(double value) {
   if (value == 0) return "0";
   const int magnitude = static_cast<int>(std::floor(std::log10(std::abs(value))));
   return fmt::format("{:.{}f}", value, std::clamp(2 - magnitude, 0, 5));
+}
+
+std::string csv_line(const std::vector<Json>& values, const std::vector<const char*>& formats) {
+  std::string line;
+  for (std::size_t i = 0; i < values.size(); ++i)
+    line += (i == 0 ? "" : ",") + csv_text(values[i], formats[i]);
+  return line + "\n";
+}
+
+std::string table_line(const std::vector<Json>& values, const std::vector<int>& widths) {
+  std::string line;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const std::string text = table_text(values[i]);
+    if (i > 0) line += " ";
+    line += widths[i] < 0 ? fmt::format("{:<{}}", text, -widths[i]) : fmt::format("{:>{}}", text, widths[i]);
+  }
+  return line + "\n";
 }
 
 std::string summarize(const Environment& environment) {

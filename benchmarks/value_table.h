@@ -1,17 +1,21 @@
-// An endless sequence of elements with a prime period, so that blocks that were swapped or
-// shifted do not look right. Starting somewhere else in it gives each iteration other values.
-//
-// Writing it is as cheap as a program writing its gradients: from a table that stays in the
-// first-level cache, straight into the caches of the core that writes.
+// The values that members put into a collective, and that its result is compared with. Knows nothing of
+// Cohort, whose own types have the values of exact_values.h.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
+#include <string_view>
 #include <vector>
 
 namespace cohort::bench {
 
+/// An endless sequence of elements with a prime period, so that blocks that were swapped or shifted do not
+/// look right. Starting somewhere else in it gives each iteration other values.
+///
+/// Writing it is as cheap as a program writing its gradients: from a table that stays in the first-level
+/// cache, straight into the caches of the core that writes.
 class ValueTable {
  public:
   static constexpr std::size_t kPeriod = 1021;
@@ -45,5 +49,32 @@ class ValueSource {
   z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
   return z ^ (z >> 31);
 }
+
+/// A type of elements and how many integers, from 0 on, it holds exactly.
+struct NumberFormat {
+  std::string_view name;
+  std::size_t bytes;
+  std::uint64_t integers;
+  void (*store)(std::uint64_t integer, std::byte* to);
+};
+
+/// float32, float64, float16, bfloat16 or int32; nothing for another name.
+[[nodiscard]] std::optional<NumberFormat> find_number_format(std::string_view name);
+
+/// The sums that ExactValues has, for programs without Cohort: positive integers so small that their sum over
+/// all members is exact in the type, in the few types that every MPI can add.
+class IntegerValues final : public ValueSource {
+ public:
+  IntegerValues(const NumberFormat& format, int members) : format_(format), members_(members) {}
+
+  [[nodiscard]] ValueTable input(int member) const override;
+  [[nodiscard]] ValueTable reduced() const override;
+
+ private:
+  [[nodiscard]] std::uint64_t integer(int member, std::size_t index) const;
+
+  NumberFormat format_;
+  int members_;
+};
 
 }  // namespace cohort::bench

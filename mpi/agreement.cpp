@@ -10,8 +10,6 @@
 #include <cohort/base/error.h>
 #include <cohort/mpi/session.h>
 
-#include "vote.h"
-
 namespace cohort::mpi {
 namespace {
 

@@ -1,15 +1,13 @@
-// How a process ends that cannot leave its Session in good order: because an exception
-// leaves `main`, or unwinds through the Session, or because another worker is lost. MPI
-// must not be finalised then, for that would wait for workers that never come; the whole
-// job ends by MPI_Abort, and this process by a timer if even that hangs.
-//
-// A forked child is no worker: its end is its own.
-//
-// The terminate handler and the exit hook are a process's own, so there is one object.
+// How a process ends that cannot leave its Session in good order: because an exception leaves `main`, or
+// unwinds through the Session, because another worker is lost, or because the others do not come while MPI
+// blocks. MPI must not be finalised then, for that would wait for workers that never come; the whole job ends
+// by MPI_Abort, and this process by a timer if even that hangs.
 #pragma once
 
 #include <sys/types.h>
 
+#include <chrono>
+#include <condition_variable>
 #include <exception>
 #include <functional>
 #include <memory>
@@ -21,6 +19,8 @@
 
 namespace cohort::mpi {
 
+/// The terminate handler and the exit hook are a process's own, so there is one object. A forked child is no
+/// worker: its end is its own.
 class ProcessEnd {
  public:
   [[nodiscard]] static ProcessEnd& instance();
@@ -68,5 +68,27 @@ void write_line(const std::string& line);
 
 /// A thread that receives none of the program's signals.
 [[nodiscard]] std::thread start_quiet_thread(std::function<void()> function);
+
+/// A limit for calls that block inside MPI until all workers have come: at the start of a Session, before the
+/// workers watch each other, and where MPI makes a communicator. No error gets out of there, so the watchdog
+/// ends the process, with a line like that of a deadline.
+class HangWatchdog {
+ public:
+  /// No limit when zero. `place` completes "One of them has died, failed or hangs ...".
+  HangWatchdog(std::chrono::duration<double> limit, const char* place);
+  ~HangWatchdog();
+
+  HangWatchdog(const HangWatchdog&) = delete;
+  HangWatchdog& operator=(const HangWatchdog&) = delete;
+
+ private:
+  void run(std::chrono::duration<double> limit);
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool all_came_ = false;
+  const char* const place_;
+  std::thread thread_;
+};
 
 }  // namespace cohort::mpi

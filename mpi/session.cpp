@@ -18,15 +18,12 @@
 
 #include "calls.h"
 #include "cluster/job_socket.h"
-#include "cluster/launcher_place.h"
+#include "cluster/launcher.h"
 #include "cluster/peer_watch.h"
-#include "core_binding.h"
-#include "discovery.h"
 #include "environment.h"
-#include "first_contacts.h"
-#include "hang_watchdog.h"
 #include "observation/job_observer.h"
 #include "process_end.h"
+#include "session_start.h"
 #include "worker_group.h"
 
 namespace cohort::mpi {

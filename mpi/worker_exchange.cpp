@@ -12,14 +12,16 @@
 
 #include <cohort/base/log.h>
 
-#include "base/grace_time.h"
-
-#include "vote.h"
+#include "agreement.h"
+#include "base/clocks.h"
 
 namespace cohort::mpi {
 namespace {
 
 using namespace std::chrono_literals;
+
+/// The rank without its lowest bit that is set: distances to the children of a worker are the lower bits.
+constexpr int parent_of(int rank) { return rank & (rank - 1); }
 
 // These times are less where the time-out is short: see grace_time.
 
@@ -62,6 +64,19 @@ constexpr const char* kDeeds[] = {"exchanges data", "makes a communicator", "spl
                                   "ends its Session"};
 
 }  // namespace
+
+WorkerTree::WorkerTree(int rank, int size) : rank_(rank) {
+  for (int distance = 1; (rank & distance) == 0 && rank + distance < size; distance *= 2)
+    children_.push_back({rank + distance, std::min(rank + 2 * distance, size)});
+}
+
+int WorkerTree::parent() const noexcept { return rank_ == 0 ? -1 : parent_of(rank_); }
+
+std::vector<int> WorkerTree::ancestors() const {
+  std::vector<int> ancestors;
+  for (int rank = rank_; rank != 0;) ancestors.push_back(rank = parent_of(rank));
+  return ancestors;
+}
 
 struct WorkerExchange::Round {
   std::string own;  ///< contribution

@@ -11,7 +11,7 @@
 #include <cohort/base/error.h>
 
 #include "collective/network_communicators.h"
-#include "hang_watchdog.h"
+#include "process_end.h"
 #include "transport/mpi_transport.h"
 #include "transport/shared_comms.h"
 

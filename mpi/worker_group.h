@@ -14,7 +14,7 @@
 #include "agreement.h"
 #include "calls.h"
 #include "collective/node_communicators.h"
-#include "collective/record/record_observer.h"
+#include "collective/record/record_reader.h"
 #include "device/node_memory.h"
 #include "environment.h"
 #include "worker_exchange.h"

@@ -39,10 +39,15 @@ cpp_files() {
     while read -r file; do [[ ! -e $file ]] || echo "$file"; done
 }
 
-# Without a base, everything counts as changed.
+# What differs from the base in more than its lines of #include and its comments, which clang-tidy does not judge; a
+# file that only moved does not differ. Without a base, everything counts as changed.
 changed_files() {
   if [[ -z $base ]]; then cpp_files; return; fi
-  git diff --name-only --diff-filter=d "$base"
+  git diff --find-renames -l0 --unified=0 --diff-filter=d "$base" | awk '
+    /^--- (a\/|\/dev\/null)/ { next }
+    /^\+\+\+ b\// { file = substr($0, 7); next }
+    /^[-+]/ && (!/^[-+][ \t]*(#include|\/\/|$)/ || /NOLINT/) { changed[file] }
+    END { for (file in changed) print file }'
   git ls-files --others --exclude-standard
 }
 

@@ -20,7 +20,7 @@
 #include <cohort/strategy/mirrored_strategy.h>
 
 #include "busy_loop.h"
-#include "statistics.h"
+#include "timing.h"
 #include "value_table.h"
 
 namespace cohort::bench {

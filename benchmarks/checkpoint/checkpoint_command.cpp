@@ -1,4 +1,11 @@
-#include "commands.h"
+#include <optional>
+#include <ostream>
+
+#include <fmt/format.h>
+
+#include "checkpoint/checkpoint.h"
+#include "command_line.h"
+#include "report.h"
 
 namespace cohort::bench {
 namespace {
@@ -39,6 +46,42 @@ Command checkpoint_command() {
           .about = kCheckpointAbout,
           .options = checkpoint_options,
           .parse = parse_checkpoint};
+}
+
+void write_report(Format format, std::ostream& stream, const Environment& environment,
+                  const CheckpointResult& result) {
+  using Row = CheckpointRow;
+  const auto loss_percent = [](const Row& row) -> std::optional<double> {
+    if (!row.step_loss) return std::nullopt;
+    return 100 * *row.step_loss;
+  };
+  const RowsReport<Row> report{
+      .name = "checkpoint",
+      .facts = {{"loops", result.loops}},
+      .introduction = fmt::format(
+          "# checkpoint: median of {} loops; copy: cp and fsync() of the same bytes, in turns\n"
+          "# save_async: the call alone; loss: of the time of steps on two cores, until it is on disk\n"
+          "# original: TensorFlow 2.21.0 on 2 cores\n\n",
+          result.loops),
+      .fields = {{"mode", &Row::mode},
+                 {"bytes", &Row::bytes},
+                 {"gib_per_s", &Row::gib_per_s, "{:.6g}"},
+                 {"ratio_to_copy", &Row::ratio_to_copy, "{:.6g}"},
+                 {"values", &Row::values},
+                 {"seconds", &Row::seconds, "{:.6g}"},
+                 {"copy_seconds", &Row::copy_seconds, "{:.6g}"},
+                 {"step_loss", &Row::step_loss, "{:.6g}"},
+                 {"original_seconds", &Row::original_seconds, "{:.6g}"}},
+      .columns = {{"mode", -10, &Row::mode},
+                  {"bytes", 11, &Row::bytes},
+                  {"values", 7, &Row::values},
+                  {"seconds", 9, &Row::seconds},
+                  {"GiB/s", 8, &Row::gib_per_s},
+                  {"copy s", 9, &Row::copy_seconds},
+                  {"ratio", 6, &Row::ratio_to_copy},
+                  {"loss %", 8, loss_percent},
+                  {"original s", 11, &Row::original_seconds}}};
+  write_rows(format, stream, environment, report, result.rows);
 }
 
 }  // namespace cohort::bench

@@ -33,8 +33,8 @@ install_peer() {
   touch "$peers/$peer/complete"
 }
 
-sweep_sources=(collectives.cpp harness.cpp integer_values.cpp layout.cpp mpi_team.cpp option_values.cpp peer_sweep.cpp
-  private_memory.cpp statistics.cpp tick_clock.cpp value_table.cpp)
+sweep_sources=(collectives.cpp harness.cpp mpi_team.cpp option_values.cpp peer_sweep.cpp private_memory.cpp timing.cpp
+  value_table.cpp)
 
 # build_sweep PEER COMPILER WORD...: with WORDs for this MPI's headers and library.
 build_sweep() {

@@ -8,8 +8,8 @@
 #include <cohort/base/error.h>
 
 #include "parameters/server_job.h"
-#include "server/store.h"
-#include "statistics.h"
+#include "server/store/store.h"
+#include "timing.h"
 
 namespace cohort::bench {
 namespace {

@@ -10,9 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "command_context.h"
 #include "environment.h"
-#include "run_options.h"
+#include "run_context.h"
 
 namespace cohort::bench {
 

@@ -1,4 +1,10 @@
-#include "commands.h"
+#include <ostream>
+
+#include <fmt/format.h>
+
+#include "command_line.h"
+#include "coordinator/coordinator.h"
+#include "report.h"
 
 namespace cohort::bench {
 namespace {
@@ -31,6 +37,38 @@ Command coordinator_command() {
           .about = kCoordinatorAbout,
           .options = coordinator_options,
           .parse = parse_coordinator};
+}
+
+void write_report(Format format, std::ostream& stream, const Environment& environment,
+                  const CoordinatorResult& result) {
+  using Row = CoordinatorRow;
+  const RowsReport<Row> report{
+      .name = "coordinator",
+      .facts = {{"loops", result.loops}},
+      .introduction = fmt::format(
+          "# coordinator: functions of workers, which are processes; median of {} loops\n"
+          "# round trip: one is scheduled and its result fetched; cpu: of the coordinator, per closure\n"
+          "# no workers: the commits of a server's memory alone, without and with a record of them\n"
+          "# original: TensorFlow 2.21.0 on 2 cores that had other work, too\n\n",
+          result.loops),
+      .fields = {{"case", &Row::name},
+                 {"workers", &Row::workers},
+                 {"servers", &Row::servers},
+                 {"closures_per_s", &Row::closures_per_s, "{:.0f}"},
+                 {"round_trip_us", &Row::round_trip_us, "{:.2f}"},
+                 {"chief_cpu_us", &Row::chief_cpu_us, "{:.2f}"},
+                 {"original_per_s", &Row::original_per_s, "{:.2f}"},
+                 {"original_round_trip_us", &Row::original_trip_us, "{:.2f}"}},
+      .columns = {
+          {"case", -16, &Row::name},
+          {"workers", 7, &Row::workers},
+          {"servers", 7, &Row::servers},
+          {"closures/s", 11, [](const Row& row) { return fmt::format("{:.0f}", row.closures_per_s); }},
+          {"round trip us", 13, &Row::round_trip_us},
+          {"cpu us", 8, &Row::chief_cpu_us},
+          {"original/s", 10, &Row::original_per_s},
+          {"its trip us", 13, &Row::original_trip_us}}};
+  write_rows(format, stream, environment, report, result.rows);
 }
 
 }  // namespace cohort::bench

@@ -16,7 +16,7 @@
 #include <cohort/train/optimizers/sgd.h>
 
 #include "dispatch/allocations.h"
-#include "statistics.h"
+#include "timing.h"
 
 namespace cohort::bench {
 namespace {

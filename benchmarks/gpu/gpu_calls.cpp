@@ -19,10 +19,10 @@
 
 #include "errors.h"
 #include "gpu/gpu_side.h"
-#include "gpu/nccl_peer.h"
 #include "option_values.h"
-#include "statistics.h"
-#include "thread_team.h"
+#include "peer.h"
+#include "team.h"
+#include "timing.h"
 
 namespace cohort::bench {
 namespace {

@@ -8,7 +8,7 @@
 
 #include <cohort/device/tensor.h>
 
-#include "off_host.h"
+#include "harness.h"
 
 namespace cohort::bench {
 

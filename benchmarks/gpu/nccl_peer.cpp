@@ -1,4 +1,4 @@
-#include "gpu/nccl_peer.h"
+#include "peer.h"
 
 #include <array>
 #include <cstring>
@@ -11,7 +11,7 @@
 
 #include "errors.h"
 #include "nccl/calls.h"
-#include "nccl/types.h"
+#include "nccl/launch.h"
 
 namespace cohort::bench {
 namespace {

@@ -1,5 +1,5 @@
 #include "errors.h"
-#include "gpu/nccl_peer.h"
+#include "peer.h"
 
 namespace cohort::bench {
 

@@ -1,5 +1,12 @@
-#include "commands.h"
+#include <optional>
+#include <ostream>
+
+#include <fmt/format.h>
+
+#include "command_line.h"
+#include "input/input.h"
 #include "option_values.h"
+#include "report.h"
 
 namespace cohort::bench {
 namespace {
@@ -60,6 +67,46 @@ Command input_command() {
           .about = kInputAbout,
           .options = input_options,
           .parse = parse_input};
+}
+
+void write_report(Format format, std::ostream& stream, const Environment& environment,
+                  const InputResult& result) {
+  using Row = InputRow;
+  const auto waiting_percent = [](const Row& row) -> std::optional<double> {
+    if (!row.waiting_share) return std::nullopt;
+    return 100 * *row.waiting_share;
+  };
+  const RowsReport<Row> report{
+      .name = "input",
+      .facts = {{"record_bytes", result.record_bytes},
+                {"file_bytes", result.file_bytes},
+                {"loops", result.loops}},
+      .introduction = fmt::format(
+          "# input: files of {} MiB from the system's cache, elements of {} bytes, median of {} passes\n"
+          "# no replicas: the source alone, on one thread; read(): the system call on the same file\n"
+          "# waiting: share of the step's time in which the program waits for its batch, while it "
+          "computes\n\n",
+          result.file_bytes >> 20, result.record_bytes, result.loops),
+      .fields = {{"source", &Row::source},
+                 {"replicas", &Row::replicas},
+                 {"batch", &Row::batch},
+                 {"batches_per_s", &Row::batches_per_s, "{:.1f}"},
+                 {"elements_per_s", &Row::elements_per_s, "{:.1f}"},
+                 {"bytes_per_s", &Row::bytes_per_s, "{:.0f}"},
+                 {"compute_us", &Row::compute_us, "{}", FieldIn::kJson},
+                 {"waiting_share", &Row::waiting_share, "{:.4f}"},
+                 {"peak_rss_bytes", &Row::peak_rss_bytes}},
+      .columns = {
+          {"source", -20, &Row::source},
+          {"replicas", 8, &Row::replicas},
+          {"batch", 6, &Row::batch},
+          {"batches/s", 11, &Row::batches_per_s},
+          {"elements/s", 12, &Row::elements_per_s},
+          {"MB/s", 8, [](const Row& row) { return 1e-6 * row.bytes_per_s; }},
+          {"compute us", 11, &Row::compute_us},
+          {"waiting %", 9, waiting_percent},
+          {"peak MB", 9, [](const Row& row) { return 1e-6 * static_cast<double>(row.peak_rss_bytes); }}}};
+  write_rows(format, stream, environment, report, result.rows);
 }
 
 }  // namespace cohort::bench

@@ -9,9 +9,8 @@
 #include <string_view>
 #include <vector>
 
-#include "command_context.h"
 #include "environment.h"
-#include "run_options.h"
+#include "run_context.h"
 
 namespace cohort::bench {
 

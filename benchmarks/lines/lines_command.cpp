@@ -1,4 +1,10 @@
-#include "commands.h"
+#include <ostream>
+
+#include <fmt/format.h>
+
+#include "command_line.h"
+#include "lines/lines.h"
+#include "report.h"
 
 namespace cohort::bench {
 namespace {
@@ -44,6 +50,37 @@ Command lines_command() {
           .about = kLinesAbout,
           .options = lines_options,
           .parse = parse_lines};
+}
+
+void write_report(Format format, std::ostream& stream, const Environment& environment,
+                  const LinesResult& result) {
+  using Row = LinesRow;
+  const RowsReport<Row> report{
+      .name = "lines",
+      .facts = {{"topology", result.topology}, {"members", result.members}, {"latencies", result.latencies}},
+      .introduction = fmt::format(
+          "# counted for {} members on {}; times predicted, not measured, by latencies of {}\n"
+          "# n: bytes that one member contributes; chain: cache lines of the longest chain of waits, far: of "
+          "them, from another socket\n\n",
+          result.members, result.topology, result.latencies),
+      .fields = {{"collective", &Row::collective},
+                 {"engine", &Row::engine},
+                 {"members", [&](const Row& /*row*/) { return result.members; }, "{}", FieldIn::kCsv},
+                 {"bytes", &Row::bytes},
+                 {"chain", &Row::chain},
+                 {"chain_far", &Row::chain_far},
+                 {"read_per_n", &Row::read, "{:.4g}"},
+                 {"cross_socket_per_n", &Row::cross_socket, "{:.4g}"},
+                 {"predicted_us", &Row::predicted_us, "{:.4g}"}},
+      .columns = {{"collective", -16, &Row::collective},
+                  {"engine", -8, &Row::engine},
+                  {"n", 9, &Row::bytes},
+                  {"chain", 6, &Row::chain},
+                  {"far", 5, &Row::chain_far},
+                  {"read per n", 10, &Row::read},
+                  {"cross socket per n", 18, &Row::cross_socket},
+                  {"predicted us", 13, &Row::predicted_us}}};
+  write_rows(format, stream, environment, report, result.rows);
 }
 
 }  // namespace cohort::bench

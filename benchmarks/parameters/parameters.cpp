@@ -7,8 +7,8 @@
 #include <cohort/base/error.h>
 
 #include "parameters/server_job.h"
-#include "parameters/wire.h"
-#include "statistics.h"
+#include "server_job.h"
+#include "timing.h"
 #include "value_table.h"
 
 namespace cohort::bench {

@@ -9,10 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "command_context.h"
 #include "environment.h"
 #include "option_values.h"
-#include "run_options.h"
+#include "run_context.h"
 
 namespace cohort::bench {
 

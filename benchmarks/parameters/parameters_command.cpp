@@ -1,5 +1,11 @@
-#include "commands.h"
+#include <ostream>
+
+#include <fmt/format.h>
+
+#include "command_line.h"
 #include "option_values.h"
+#include "parameters/parameters.h"
+#include "report.h"
 
 namespace cohort::bench {
 namespace {
@@ -40,6 +46,35 @@ Command parameters_command() {
           .about = kParametersAbout,
           .options = parameters_options,
           .parse = parse_parameters};
+}
+
+void write_report(Format format, std::ostream& stream, const Environment& environment,
+                  const ParametersResult& result) {
+  using Row = ParametersRow;
+  const RowsReport<Row> report{
+      .name = "parameters",
+      .facts = {{"table_mib", result.table_mib}, {"loops", result.loops}},
+      .introduction = fmt::format(
+          "# parameters: a variable on each server, taken in turn by one thread; median of {} loops\n"
+          "# rows: random ones of tables of {} MiB; us: of one variable or row\n"
+          "# limit: memcpy of the same bytes by one thread (to another host: a plain TCP connection), in "
+          "turns\n\n",
+          result.loops, result.table_mib),
+      .fields = {{"case", &Row::name},
+                 {"servers", &Row::servers},
+                 {"bytes", &Row::bytes},
+                 {"gib_per_s", &Row::gib_per_s, "{:.6g}"},
+                 {"ratio_to_limit", &Row::ratio_to_limit, "{:.6g}"},
+                 {"limit_gib_per_s", &Row::limit_gib_per_s, "{:.6g}"},
+                 {"us", &Row::us, "{:.6g}"}},
+      .columns = {{"case", -6, &Row::name},
+                  {"servers", 7, &Row::servers},
+                  {"bytes", 10, &Row::bytes},
+                  {"us", 10, &Row::us},
+                  {"GiB/s", 8, &Row::gib_per_s},
+                  {"limit", 8, &Row::limit_gib_per_s},
+                  {"ratio", 6, &Row::ratio_to_limit}}};
+  write_rows(format, stream, environment, report, result.rows);
 }
 
 }  // namespace cohort::bench

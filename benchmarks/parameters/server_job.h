@@ -1,7 +1,8 @@
 // The job of a benchmark with parameter servers: the tasks that `cohort-run --roles` has started, of which
-// this process is the chief, or else processes of its own. It ends with this object. One thread.
+// this process is the chief, or else processes of its own; and the wire to another host of it.
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <vector>
@@ -10,6 +11,7 @@
 #include <cohort/remote/task_place.h>
 #include <cohort/server/parameter_server_strategy.h>
 
+#include "cluster/sockets.h"
 #include "remote/task_processes.h"
 
 namespace cohort::bench {
@@ -28,6 +30,7 @@ struct JobSize {
 /// Of the tasks that are there.
 [[nodiscard]] JobSize size_of_tasks();
 
+/// It ends with this object. One thread.
 class ServerJob {
  public:
   /// Takes the tasks that are there, or starts as many as `size` says. @throws what the strategy throws.
@@ -49,6 +52,24 @@ class ServerJob {
   std::optional<remote::TaskProcesses> processes_;
   std::optional<ParameterServerStrategy> strategy_;
   std::optional<ClusterCoordinator> coordinator_;
+};
+
+/// A plain TCP connection between the chief and a worker on another host: what the wire between the two
+/// carries when nothing stands between the program and its sockets. One thread at each end.
+class Wire {
+ public:
+  /// Occupies all workers of `job` until it ends, for any of them may be the one on `host`.
+  /// @throws Unavailable when none is.
+  Wire(ServerJob& job, const std::string& host);
+
+  /// Sends so many bytes to the other end, which then sends so many back.
+  /// @throws Unavailable when the connection is lost.
+  void exchange(std::size_t sent, std::size_t received);
+
+ private:
+  std::string host_;
+  watch::Fd connection_;
+  std::vector<std::byte> buffer_;
 };
 
 }  // namespace cohort::bench

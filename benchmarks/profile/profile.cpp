@@ -14,7 +14,7 @@
 #include "errors.h"
 #include "exact_values.h"
 #include "gpu/gpu_side.h"
-#include "statistics.h"
+#include "timing.h"
 
 namespace cohort::bench {
 namespace {

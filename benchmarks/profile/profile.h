@@ -20,9 +20,8 @@
 #include <vector>
 
 #include "environment.h"
-#include "member_context.h"
 #include "profile/model.h"
-#include "run_options.h"
+#include "run_context.h"
 
 namespace cohort::bench {
 

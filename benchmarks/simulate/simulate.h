@@ -14,10 +14,9 @@
 
 #include <cohort/collective/collective_kind.h>
 
-#include "command_context.h"
 #include "environment.h"
-#include "run_options.h"
-#include "simulation/network_model.h"
+#include "run_context.h"
+#include "simulation/simulated_network.h"
 
 namespace cohort::bench {
 

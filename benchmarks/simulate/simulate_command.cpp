@@ -1,11 +1,15 @@
 #include <algorithm>
 #include <iterator>
+#include <ostream>
 #include <string>
 #include <vector>
 
+#include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "commands.h"
+#include "command_line.h"
+#include "report.h"
+#include "simulate/simulate.h"
 
 namespace cohort::bench {
 namespace {
@@ -84,6 +88,40 @@ Command simulate_command() {
           .about = kSimulateAbout,
           .options = simulate_options,
           .parse = parse_simulate};
+}
+
+void write_report(Format format, std::ostream& stream, const Environment& environment,
+                  const SimulateResult& result) {
+  using Row = SimulateRow;
+  const SimulateOptions& options = result.options;
+  RowsReport<Row> report{.name = "simulated",
+                         .introduction = {},
+                         .fields = {{"collective", &Row::collective},
+                                    {"nodes", &Row::nodes},
+                                    {"lanes", [&](const Row& /*row*/) { return options.lanes; }},
+                                    {"bytes", &Row::bytes},
+                                    {"algorithm", &Row::algorithm},
+                                    {"simulated_us", &Row::simulated_us, "{:.4g}"},
+                                    {"formula_us", &Row::formula_us, "{:.4g}"}},
+                         .columns = {}};
+  if (options.faults) {
+    report.introduction =
+        fmt::format("# {} jobs with a fault, from seed {} on: all end, and name who is guilty\n",
+                    *options.faults, options.seed);
+  } else {
+    report.introduction = fmt::format(
+        "# simulated, not measured: {} members on each node, {:.3g} us between nodes, {:.3g} Gbit/s for each "
+        "node; what members do on their node takes no time\n"
+        "# formula: what the library expects when it chooses an algorithm\n\n",
+        options.lanes, options.network.latency_seconds * 1e6, 8e-9 / options.network.seconds_per_byte);
+    report.columns = {{"collective", -16, &Row::collective},
+                      {"nodes", 6, &Row::nodes},
+                      {"bytes", 9, &Row::bytes},
+                      {"algorithm", -28, &Row::algorithm},
+                      {"simulated us", 13, &Row::simulated_us},
+                      {"formula us", 11, &Row::formula_us}};
+  }
+  write_rows(format, stream, environment, report, result.rows);
 }
 
 }  // namespace cohort::bench

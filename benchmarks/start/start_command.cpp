@@ -1,4 +1,10 @@
-#include "commands.h"
+#include <ostream>
+
+#include <fmt/format.h>
+
+#include "command_line.h"
+#include "report.h"
+#include "start/start.h"
 
 namespace cohort::bench {
 namespace {
@@ -33,6 +39,19 @@ Command start_command() {
           .ranks = CommandRanks::kAny,
           .options = start_options,
           .parse = parse_start};
+}
+
+void write_report(Format format, std::ostream& stream, const Environment& environment,
+                  const StartResult& result) {
+  using Row = StartRow;
+  const RowsReport<Row> report{
+      .name = "start",
+      .facts = {{"communicators", result.communicators}},
+      .introduction = fmt::format("# ms of the slowest rank; of {} further communicators, the median\n\n",
+                                  result.communicators),
+      .fields = {{"phase", &Row::phase}, {"ms", &Row::ms, "{:.4g}"}},
+      .columns = {{"phase", -28, &Row::phase}, {"ms", 9, &Row::ms}}};
+  write_rows(format, stream, environment, report, result.rows);
 }
 
 }  // namespace cohort::bench

@@ -11,9 +11,8 @@
 
 #include "environment.h"
 #include "harness.h"
-#include "member_context.h"
 #include "option_values.h"
-#include "run_options.h"
+#include "run_context.h"
 
 namespace cohort::bench {
 

@@ -12,8 +12,6 @@
 namespace cohort::bench {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 /// One header line and one row per size and library; a value that does not exist is empty.
 class CsvReport final : public SweepReport {
  public:

@@ -1,4 +1,4 @@
-#include "training/sharded_optimizer.h"
+#include "training.h"
 
 #include <algorithm>
 #include <array>
@@ -16,7 +16,7 @@
 #include "errors.h"
 #include "mpi_team.h"
 #include "profile/model.h"
-#include "statistics.h"
+#include "timing.h"
 
 namespace cohort::bench {
 namespace {

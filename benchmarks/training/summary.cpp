@@ -1,4 +1,4 @@
-#include "training/summary.h"
+#include "training.h"
 
 #include <chrono>
 #include <cmath>
@@ -10,7 +10,7 @@
 #include <cohort/base/error.h>
 #include <cohort/summary/summary_writer.h>
 
-#include "statistics.h"
+#include "timing.h"
 
 namespace cohort::bench {
 namespace {

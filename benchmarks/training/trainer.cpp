@@ -1,4 +1,4 @@
-#include "training/trainer.h"
+#include "training.h"
 
 #include <cstdint>
 #include <cstdio>
@@ -13,7 +13,7 @@
 #include <cohort/trainer/callbacks/progress.h>
 #include <cohort/trainer/trainer.h>
 
-#include "statistics.h"
+#include "timing.h"
 
 namespace cohort::bench {
 namespace {

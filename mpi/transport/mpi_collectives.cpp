@@ -10,8 +10,8 @@
 #include <cohort/base/error.h>
 #include <cohort/collective/reduction.h>
 
+#include "../messages.h"
 #include "operators.h"
-#include "pending_sends.h"
 
 namespace cohort::mpi {
 namespace {

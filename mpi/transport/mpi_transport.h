@@ -10,8 +10,8 @@
 #include "collective/network/transport.h"
 
 #include "../calls.h"
+#include "../messages.h"
 #include "mpi_collectives.h"
-#include "pending_sends.h"
 #include "shared_comms.h"
 
 namespace cohort::mpi {

@@ -1,9 +1,12 @@
+// How a program says what its time goes to: spans with names, and waits for input.
 #include <cohort/base/timeline_span.h>
 
 #include <chrono>
 #include <iterator>
 #include <new>
 #include <utility>
+
+#include <cohort/base/input_wait.h>
 
 #include "timeline_spans.h"
 
@@ -24,6 +27,9 @@ int number_of_this_thread() noexcept {
   thread_local const int number = threads.fetch_add(1, std::memory_order_relaxed);
   return number;
 }
+
+/// Waits inside waits count once.
+thread_local int input_wait_depth = 0;
 
 }  // namespace
 
@@ -81,6 +87,13 @@ std::vector<FinishedSpan> TimelineSpans::take(std::size_t most) {
 std::uint64_t TimelineSpans::lost() const {
   const std::lock_guard lock(mutex_);
   return lost_;
+}
+
+InputWait::InputWait() noexcept : begin_(input_wait_depth++ == 0 ? static_cast<std::uint64_t>(now()) : 0) {}
+
+InputWait::~InputWait() {
+  if (--input_wait_depth == 0)
+    total_.fetch_add(static_cast<std::uint64_t>(now()) - begin_, std::memory_order_relaxed);
 }
 
 }  // namespace cohort

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -9,14 +11,41 @@
 #include <fmt/ranges.h>
 
 #include <cohort/base/error.h>
+#include <cohort/base/log.h>
 #include <cohort/base/timeline_span.h>
+#include <cohort/checkpoint/restore_status.h>
 
 #include "checkpoint/format/folder.h"
-#include "checkpoint/format/piece_reader.h"
-#include "checkpoint/saving/background_save.h"
-#include "checkpoint/saving/checkpoint_writer.h"
-#include "restored.h"
+#include "checkpoint/format/manifest.h"
+#include "checkpoint_writer.h"
 #include "workers.h"
+
+namespace cohort::checkpoint {
+
+/// What one restore found; shared by the Checkpoint and the handles of its status.
+struct Restored {
+  Restored(std::string from, Manifest content) : path(std::move(from)), manifest(std::move(content)) {}
+  /// Warns of what is left, unless the program has looked at it.
+  ~Restored();
+  Restored(const Restored&) = delete;
+  Restored& operator=(const Restored&) = delete;
+
+  /// Keeps open the files of what is left over, and no others: it can be read later, also when the checkpoint
+  /// has been removed meanwhile. @throws as PieceReader::read.
+  void keep_left_over();
+
+  /// Is left over no more.
+  void take(const std::string& name);
+
+  std::string path;
+  Manifest manifest;
+  std::set<std::string> missing = {};
+  std::set<std::string> left_over = {};
+  std::optional<PieceReader> reader = {};  ///< nothing when nothing is left over
+  bool is_judged = true;                   ///< or not restored yet
+};
+
+}  // namespace cohort::checkpoint
 
 namespace cohort {
 namespace {
@@ -204,6 +233,73 @@ RestoreStatus Checkpoint::restore(const std::string& path) {
   restored->is_judged = false;
   restored_ = std::move(restored);
   return RestoreStatus(restored_);
+}
+
+namespace {
+
+/// What is wrong, in words; empty if nothing is.
+std::string complaint(const checkpoint::Restored& restored, bool left_over_counts) {
+  std::string text;
+  if (!restored.missing.empty())
+    text += fmt::format("; it does not have {}", fmt::join(restored.missing, ", "));
+  if (left_over_counts && !restored.left_over.empty())
+    text += fmt::format("; the program does not have {}", fmt::join(restored.left_over, ", "));
+  return text.empty() ? text : fmt::format("checkpoint '{}' was not restored in full{}", restored.path, text);
+}
+
+void require(const std::string& complaint) {
+  if (!complaint.empty()) throw InvalidArgument("{}", complaint);
+}
+
+}  // namespace
+
+checkpoint::Restored::~Restored() {
+  if (is_judged) return;
+  try {
+    const std::string text = complaint(*this, true);
+    if (!text.empty()) logging::warning("{}; expect_partial() says that this is meant", text);
+  } catch (const std::exception&) {
+    // No memory for a warning.
+  }
+}
+
+void checkpoint::Restored::keep_left_over() {
+  reader.reset();
+  if (left_over.empty()) return;
+  reader.emplace(path);
+  for (const std::string& name : left_over) reader->open(name, manifest.values.at(name));
+}
+
+void checkpoint::Restored::take(const std::string& name) {
+  left_over.erase(name);
+  if (left_over.empty()) reader.reset();
+}
+
+std::int64_t RestoreStatus::step() const { return restored_->manifest.step; }
+
+std::vector<std::string> RestoreStatus::missing() const {
+  return {restored_->missing.begin(), restored_->missing.end()};
+}
+
+std::vector<std::string> RestoreStatus::left_over() const {
+  return {restored_->left_over.begin(), restored_->left_over.end()};
+}
+
+const RestoreStatus& RestoreStatus::assert_consumed() const {
+  restored_->is_judged = true;
+  require(complaint(*restored_, true));
+  return *this;
+}
+
+const RestoreStatus& RestoreStatus::assert_existing_restored() const {
+  restored_->is_judged = true;
+  require(complaint(*restored_, false));
+  return *this;
+}
+
+const RestoreStatus& RestoreStatus::expect_partial() const {
+  restored_->is_judged = true;
+  return *this;
 }
 
 }  // namespace cohort

@@ -13,9 +13,8 @@
 #include <cohort/base/error.h>
 
 #include "checkpoint/format/folder.h"
+#include "checkpoint/format/json.h"
 #include "checkpoint/format/manifest.h"
-#include "checkpoint/format/parse_json.h"
-#include "checkpoint/format/piece_reader.h"
 
 namespace cohort {
 namespace {

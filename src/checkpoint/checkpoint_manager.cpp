@@ -14,12 +14,11 @@
 #include <cohort/base/timeline_span.h>
 #include <cohort/checkpoint/checkpoint_folder.h>
 
-#include "base/host_name.h"
+#include "base/system_calls.h"
 #include "checkpoint/format/folder.h"
 #include "checkpoint/format/manifest.h"
-#include "checkpoint/memory/memory_snapshots.h"
-#include "checkpoint/saving/background_save.h"
-#include "step_vote.h"
+#include "checkpoint_writer.h"
+#include "memory_snapshots.h"
 #include "workers.h"
 
 namespace cohort {

@@ -13,9 +13,7 @@
 
 #include <cohort/base/error.h>
 
-#include "fd.h"
-#include "local_peer.h"
-#include "watch_address.h"
+#include "sockets.h"
 
 namespace cohort {
 namespace {

@@ -21,7 +21,7 @@
 
 #include <cohort/base/error.h>
 
-#include "local_peer.h"
+#include "sockets.h"
 
 namespace cohort {
 namespace {

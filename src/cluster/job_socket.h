@@ -12,7 +12,7 @@
 
 #include <cohort/base/environment.h>
 
-#include "fd.h"
+#include "sockets.h"
 
 namespace cohort {
 

@@ -6,7 +6,7 @@
 
 #include <cohort/base/log.h>
 
-#include "watch_address.h"
+#include "watch_link.h"
 #include "watch_loop.h"
 
 namespace cohort {

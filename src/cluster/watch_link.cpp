@@ -9,9 +9,12 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <cstring>
+#include <optional>
 
-#include "local_peer.h"
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 namespace cohort::watch {
 namespace {
@@ -110,6 +113,148 @@ bool Link::identify() {
 bool Link::peer_is_dead() const {
   pollfd polled{process_.get(), POLLIN, 0};
   return process_ && ::poll(&polled, 1, 0) == 1;
+}
+
+namespace {
+
+constexpr int kSocketFlags = SOCK_CLOEXEC | SOCK_NONBLOCK;
+
+/// One attempt to reach a hub: says hello once connected, then waits for the right answer. A local hub must
+/// be a process of this user before it is told anything.
+class Attempt {
+ public:
+  Attempt(const SocketAddress& to, Link::Reach reach, Frame hello) : to_(to), hello_(std::move(hello)) {
+    connect(reach);
+  }
+
+  [[nodiscard]] bool alive() const { return alive_; }
+  /// The hub has not taken the connections that others made before; to be tried again.
+  [[nodiscard]] bool is_queueing() const { return is_queueing_; }
+  [[nodiscard]] pollfd to_poll() const {
+    return {is_queueing_ ? -1 : link_->fd(), static_cast<short>(greeted_ ? POLLIN : POLLOUT), 0};
+  }
+
+  void connect_again() { connect(link_->reach()); }
+
+  /// True when the hub has answered as it should.
+  bool advance(const std::string& answer) {
+    if (!greeted_) {
+      int error = 0;
+      socklen_t size = sizeof error;
+      ::getsockopt(link_->fd(), SOL_SOCKET, SO_ERROR, &error, &size);
+      alive_ = error == 0;
+      if (!alive_) return false;
+      link_->send(hello_);
+      greeted_ = true;
+      return false;
+    }
+    link_->receive();
+    const std::optional<Frame> frame = link_->next_frame();
+    if (frame) {
+      alive_ = frame->kind == FrameKind::kWelcome && frame->text == answer;
+      return alive_;
+    }
+    alive_ = link_->open();
+    return false;
+  }
+
+  std::unique_ptr<Link> take() { return std::move(link_); }
+
+ private:
+  void connect(Link::Reach reach) {
+    link_ = std::make_unique<Link>(Fd(::socket(to_.storage.ss_family, SOCK_STREAM | kSocketFlags, 0)), reach);
+    const int status = ::connect(link_->fd(), to_.get(), to_.bytes);
+    is_queueing_ = status != 0 && errno == EAGAIN && reach == Link::Reach::kNode;
+    alive_ = status == 0 || is_queueing_ || errno == EINPROGRESS;
+    if (status == 0 && reach == Link::Reach::kNode) alive_ = link_->identify();
+  }
+
+  SocketAddress to_;
+  std::unique_ptr<Link> link_;
+  Frame hello_;
+  bool alive_ = false;
+  bool is_queueing_ = false;
+  bool greeted_ = false;
+};
+
+/// Waits until the hub has accepted this link. Without a limit: if the hub has accepted it already, closing
+/// it would look like a death. If the hub ends, the loop will report it.
+std::unique_ptr<Link> confirmed(std::unique_ptr<Link> link) {
+  link->confirmed = true;
+  link->send({FrameKind::kConfirm, -1, 0, {}});
+  while (link->open()) {
+    if (const std::optional<Frame> frame = link->next_frame(); frame && frame->kind == FrameKind::kConfirm)
+      break;
+    pollfd polled{link->fd(), POLLIN, 0};
+    ::poll(&polled, 1, -1);
+    link->receive();
+  }
+  return link;
+}
+
+std::unique_ptr<Link> first_to_answer(std::vector<Attempt> attempts, const std::string& answer,
+                                      std::chrono::milliseconds limit) {
+  constexpr std::chrono::milliseconds kUntilNextTry{5};
+  const Clock::time_point end = Clock::now() + limit;
+  while (true) {
+    std::erase_if(attempts, [](const Attempt& attempt) { return !attempt.alive(); });
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now());
+    if (attempts.empty() || left.count() <= 0) return nullptr;
+    std::vector<pollfd> polled(attempts.size());
+    std::transform(attempts.begin(), attempts.end(), polled.begin(),
+                   [](const Attempt& attempt) { return attempt.to_poll(); });
+    const bool queueing = std::ranges::any_of(attempts, &Attempt::is_queueing);
+    const auto wait = queueing ? std::min(left, kUntilNextTry) : left;
+    ::poll(polled.data(), polled.size(), static_cast<int>(wait.count()));
+    for (std::size_t i = 0; i < attempts.size(); ++i) {
+      if (attempts[i].is_queueing()) attempts[i].connect_again();
+      if (polled[i].revents == 0 || !attempts[i].advance(answer)) continue;
+      return confirmed(attempts[i].take());
+    }
+  }
+}
+
+Frame hello_to(const Address& address, int own_rank) { return {FrameKind::kHello, own_rank, 0, address.key}; }
+
+}  // namespace
+
+std::string to_blob(const Address& address) {
+  return fmt::format("{}\n{}\n{}\n{}\n{}", address.local_name, address.port, address.key, address.answer,
+                     fmt::join(address.hosts, " "));
+}
+
+Address parse_address(std::string_view blob) {
+  const auto next = [&](char separator) {
+    const std::size_t end = std::min(blob.find(separator), blob.size());
+    std::string part(blob.substr(0, end));
+    blob.remove_prefix(std::min(end + 1, blob.size()));
+    return part;
+  };
+  Address address;
+  address.local_name = next('\n');
+  const std::string port = next('\n');
+  std::from_chars(port.data(), port.data() + port.size(), address.port);
+  address.key = next('\n');
+  address.answer = next('\n');
+  while (!blob.empty()) address.hosts.push_back(next(' '));
+  return address;
+}
+
+std::unique_ptr<Link> connect_local(const Address& address, int own_rank, std::chrono::milliseconds limit) {
+  if (address.local_name.empty()) return nullptr;
+  std::vector<Attempt> attempts;
+  attempts.emplace_back(local_address(address.local_name), Link::Reach::kNode, hello_to(address, own_rank));
+  return first_to_answer(std::move(attempts), address.answer, limit);
+}
+
+std::unique_ptr<Link> connect_network(const Address& address, int own_rank, std::chrono::milliseconds limit) {
+  if (address.port == 0) return nullptr;
+  std::vector<Attempt> attempts;
+  for (const std::string& host : address.hosts) {
+    const std::optional<SocketAddress> to = network_address(host, address.port);
+    if (to) attempts.emplace_back(*to, Link::Reach::kNetwork, hello_to(address, own_rank));
+  }
+  return first_to_answer(std::move(attempts), address.answer, limit);
 }
 
 }  // namespace cohort::watch

@@ -1,13 +1,16 @@
-// A Link carries the frames of a PeerWatch between two processes, over a stream socket
-// that never blocks: what cannot be sent at once waits in an outbox.
+// The links between the processes of a PeerWatch: what they tell each other in frames, how these travel, and
+// how a process finds and connects to the one that listens.
 #pragma once
 
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
 
-#include "fd.h"
+#include "sockets.h"
 
 namespace cohort::watch {
 
@@ -35,6 +38,7 @@ struct Frame {
   std::string text;
 };
 
+/// Carries frames over a stream socket that never blocks: what cannot be sent at once waits in an outbox.
 class Link {
  public:
   enum class Reach { kNode, kNetwork };
@@ -84,5 +88,26 @@ class Link {
   std::string inbox_;
   std::string outbox_;
 };
+
+/// Where a hub listens, as it is exchanged. The key and the answer prove to both ends that the other belongs
+/// to this job: the name of a local socket can be read by everyone, and an IP address may belong to another
+/// machine in another network.
+struct Address {
+  std::string local_name;          ///< of an abstract local socket; empty: none
+  std::uint16_t port = 0;          ///< 0: no TCP
+  std::vector<std::string> hosts;  ///< numeric addresses of all interfaces
+  std::string key;
+  std::string answer;
+};
+
+[[nodiscard]] std::string to_blob(const Address& address);
+[[nodiscard]] Address parse_address(std::string_view blob);
+
+/// A link to the hub at `address`, after hello and welcome; null when it cannot be made in time.
+/// Over the network all addresses are tried at once.
+[[nodiscard]] std::unique_ptr<Link> connect_local(const Address& address, int own_rank,
+                                                  std::chrono::milliseconds limit);
+[[nodiscard]] std::unique_ptr<Link> connect_network(const Address& address, int own_rank,
+                                                    std::chrono::milliseconds limit);
 
 }  // namespace cohort::watch

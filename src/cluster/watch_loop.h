@@ -16,11 +16,9 @@
 #include <thread>
 #include <vector>
 
-#include "fault_record.h"
-#include "fd.h"
 #include "peer_watch.h"
 #include "signal_relay.h"
-#include "watch_address.h"
+#include "sockets.h"
 #include "watch_link.h"
 
 namespace cohort::watch {

@@ -11,7 +11,7 @@
 
 #include <cohort/collective/communicator.h>
 
-#include "collective/split_exchange.h"
+#include "collective/call/split_exchange.h"
 
 namespace cohort {
 

@@ -1,4 +1,4 @@
-#include "coordinator/coordinator_part.h"
+#include "coordinator_part.h"
 
 #include <algorithm>
 #include <chrono>
@@ -6,8 +6,8 @@
 
 #include <cohort/base/log.h>
 
-#include "coordinator/protocol.h"
-#include "rpc/failure.h"
+#include "rpc/protocol.h"
+#include "worker_link.h"
 
 namespace cohort::coordinator {
 namespace {

@@ -22,9 +22,8 @@
 
 #include <cohort/coordinator/cluster_coordinator.h>
 
-#include "coordinator/call.h"
-#include "coordinator/worker_link.h"
-#include "server/server_variables.h"
+#include "server/client/server_variables.h"
+#include "worker_link.h"
 
 namespace cohort::coordinator {
 

@@ -1,20 +1,125 @@
-// The coordinator's part where workers are lost or missing.
+// The coordinator's part where workers are lost or missing. The parameter servers say what became of the
+// executions of a lost one.
+
 #include <algorithm>
 #include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <set>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
+#include <cohort/base/error.h>
 #include <cohort/base/log.h>
+#include <cohort/server/detail/codec.h>
 
-#include "coordinator/coordinator_part.h"
-#include "coordinator/settle_executions.h"
+#include "coordinator_part.h"
+#include "server/client/connections.h"
+#include "server/serving/protocol.h"
 
 namespace cohort::coordinator {
 namespace {
 
+using server::Connections;
+using server::Decoder;
+using server::Encoder;
+using server::Execution;
+using server::FenceAnswer;
+using server::FinishAnswer;
+using server::MessageKind;
+
 /// A call that so many workers do not survive is not run again.
 constexpr int kMostLosses = 4;
+
+/// An execution that was committed: what the function returned, or why its effects are not complete.
+struct SettledExecution {
+  std::vector<std::byte> result = {};
+  std::unique_ptr<Error> failure = {};
+};
+
+std::vector<std::vector<std::byte>> ask_all(Connections& connections, MessageKind kind,
+                                            std::uint64_t incarnation) {
+  std::vector<server::Request> requests;
+  for (int server = 0; server < connections.servers(); ++server) {
+    Encoder encoder;
+    encoder.number(incarnation);
+    requests.push_back({server, kind, encoder.take()});
+  }
+  return connections.ask(std::move(requests));
+}
+
+/// What one server knows of the executions, by number.
+struct Known {
+  std::set<std::uint64_t> committed;
+  std::set<std::uint64_t> prepared;
+};
+
+std::vector<Known> known_by_server(std::span<const FenceAnswer> answers) {
+  std::vector<Known> all;
+  for (const FenceAnswer& answer : answers) {
+    Known known;
+    for (const server::CommitRecord& record : answer.committed)
+      known.committed.insert(record.execution.number);
+    known.prepared.insert(answer.prepared.begin(), answer.prepared.end());
+    all.push_back(std::move(known));
+  }
+  return all;
+}
+
+/// Has another server of a committed execution make its part. False: it has lost what it had prepared.
+bool finish(Connections& connections, int server, const Execution& execution) {
+  Encoder encoder;
+  encoder.number(execution);
+  const std::vector<std::byte> answer = connections.ask({server, MessageKind::kFinish, encoder.take()});
+  return Decoder(answer).number<FinishAnswer>() == FinishAnswer::kMade;
+}
+
+/// Has the other servers of a committed execution make their parts.
+SettledExecution complete(Connections& connections, const Execution& execution,
+                          const server::Decision& decision, std::span<const Known> known) {
+  SettledExecution settled{decision.result, nullptr};
+  for (const std::uint32_t other : decision.others) {
+    if (known[other].committed.contains(execution.number)) continue;
+    if (known[other].prepared.contains(execution.number) &&
+        finish(connections, static_cast<int>(other), execution)) {
+      continue;
+    }
+    settled.failure = std::make_unique<Error>(
+        ErrorCode::kUnavailable,
+        fmt::format(
+            "a worker and ps {} were lost at the same time: what this call wrote there is lost, and its "
+            "other effects are not; start the job again, from its last checkpoint",
+            other));
+  }
+  return settled;
+}
+
+/// From now on the servers take nothing more from the worker's process. Those of its executions that were
+/// committed, by number: on several servers, all of them make their parts now. Of the others nothing is left,
+/// and they may be run again.
+/// @throws Unavailable naming a server that is lost.
+std::map<std::uint64_t, SettledExecution> settle_executions(Connections& connections,
+                                                            std::uint64_t incarnation) {
+  std::vector<FenceAnswer> answers;
+  for (const std::vector<std::byte>& bytes : ask_all(connections, MessageKind::kFence, incarnation))
+    answers.push_back(server::parse_fence_answer(incarnation, bytes));
+  const std::vector<Known> known = known_by_server(answers);
+  std::map<std::uint64_t, SettledExecution> settled;
+  for (const FenceAnswer& answer : answers) {
+    for (const server::CommitRecord& record : answer.committed) {
+      if (record.result.empty()) continue;  // not the server that decides
+      settled.insert_or_assign(
+          record.execution.number,
+          complete(connections, record.execution, server::parse_decision(record.result), known));
+    }
+  }
+  static_cast<void>(ask_all(connections, MessageKind::kDrop, incarnation));
+  return settled;
+}
 
 }  // namespace
 

@@ -1,8 +1,5 @@
-// A worker as the coordinator sees it: which calls it was given, and how many more it may be given.
-//
-// A worker runs its calls one after the other. Short ones are sent ahead, as many as it runs in some 200 us,
-// so that it does not wait for the next one. A worker whose call takes long gets none behind it, and what was
-// sent before that showed is asked back.
+// Between the coordinator and a worker: the messages, the calls that the worker is given, and how many more
+// it may be given.
 #pragma once
 
 #include <algorithm>
@@ -10,15 +7,55 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <optional>
 #include <utility>
 
+#include <cohort/coordinator/detail/function.h>
+#include <cohort/coordinator/remote_value.h>
 #include <cohort/remote/endpoint.h>
 
-#include "coordinator/call.h"
+#include "server/serving/protocol.h"
 
 namespace cohort::coordinator {
 
+/// The messages between the coordinator and its workers.
+enum class CoordinatorMessage : std::uint16_t {
+  // To the coordinator:
+  kJoin = static_cast<std::uint16_t>(server::MessageKind::kFirstOfCoordinator),
+  kDone,      ///< a call has ended; number: of the call. Body: Outcome, then the result or the error
+  kReturned,  ///< calls that were not begun, from this number on, 0 for none; answers kRecall
+  // To a worker:
+  kOtherBinary,  ///< the worker does not run the coordinator's program, and takes no part
+  kVariables,    ///< variables that the coordinator has made
+  kMake,         ///< an element of a PerWorker; number: of the PerWorker
+  kFree,         ///< elements of PerWorkers that nobody uses any more; body: their numbers
+  kRun,          ///< a call; numbered from 1 for each incarnation
+  kCancel,       ///< calls up to this number are not wanted any more
+  kRecall,       ///< calls that were not begun are given back
+};
+
+[[nodiscard]] constexpr std::uint16_t to_number(CoordinatorMessage kind) {
+  return static_cast<std::uint16_t>(kind);
+}
+
+enum class Outcome : std::uint8_t { kSuccess, kFailure };
+
+/// A function that was scheduled, with its arguments, until it has ended.
+struct Call {
+  FunctionNumber function = 0;
+  EncodedArguments arguments = {};
+  std::shared_ptr<RemoteState> state = {};
+  std::uint64_t place = 0;   ///< in the order of scheduling
+  std::uint64_t number = 0;  ///< among those of the worker that it was given to
+  int losses = 0;            ///< of workers while they ran it
+};
+
+/// A worker as the coordinator sees it.
+///
+/// A worker runs its calls one after the other. Short ones are sent ahead, as many as it runs in some 200 us,
+/// so that it does not wait for the next one. A worker whose call takes long gets none behind it, and what
+/// was sent before that showed is asked back.
 class WorkerLink {
  public:
   using Clock = std::chrono::steady_clock;

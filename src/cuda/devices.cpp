@@ -1,3 +1,4 @@
+// The GPUs that this process sees, and the one that a thread has made current.
 #include <cohort/cuda/devices.h>
 
 #include <algorithm>
@@ -66,6 +67,25 @@ bool can_access_peer(Device device, Device peer) {
   require_device(device);
   require_device(peer);
   return device != peer && calls::can_access_peer(device.index(), peer.index());
+}
+
+CurrentDevice::CurrentDevice(Device device) : device_(device), before_(enter(device)) {}
+
+CurrentDevice::~CurrentDevice() {
+  if (before_ != device_.index()) leave(before_);
+}
+
+int CurrentDevice::enter(Device device) {
+  require_device(device);
+  const int before = calls::current_device();
+  if (before != device.index()) calls::set_device(device.index());
+  return before;
+}
+
+void CurrentDevice::leave(int before) noexcept {
+  // A thread starts with GPU 0, which may be another process's: making it current would create a context
+  // there.
+  if (calls::has_context(before)) calls::restore_device(before);
 }
 
 }  // namespace cohort::cuda

@@ -9,7 +9,6 @@
 #include <cohort/cuda/devices.h>
 
 #include "capture.h"
-#include "host_wait.h"
 
 namespace cohort::cuda {
 namespace {

@@ -4,6 +4,8 @@
 // program would read the result, and a wait for work that cannot finish ends.
 #pragma once
 
+#include <functional>
+
 #include <cohort/device/device.h>
 
 namespace cohort::cuda {
@@ -31,5 +33,10 @@ class [[nodiscard]] GuardScope {
   Device device_;
   Guard& guard_;
 };
+
+/// How a host thread waits for a GPU: it polls, and asks the GPU's guards. Returns once `done()` is true.
+/// @throws what a guard of the GPU throws; WrongContext while the GPU is
+/// captured.
+void wait_on_host(Device device, const std::function<bool()>& done);
 
 }  // namespace cohort::cuda

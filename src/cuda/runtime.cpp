@@ -1,12 +1,17 @@
-#include "runtime.h"
+// The runtime of GPUs: memory from CUDA's stream-ordered pools, copies and kernels, all on the compute stream
+// of the device (see stream.h), so that they take effect in the order of the calls.
+#include <nvtx3/nvToolsExt.h>
 
 #include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdlib>
+#include <memory>
 #include <mutex>
 #include <new>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -14,16 +19,56 @@
 #include <cohort/base/log.h>
 #include <cohort/cuda/current_device.h>
 #include <cohort/cuda/devices.h>
+#include <cohort/cuda/stream.h>
 
+#include "base/timeline_spans.h"
 #include "calls.h"
 #include "capture.h"
+#include "device/device_runtime.h"
 #include "kernels.h"
-#include "nvtx.h"
-#include "peer_memory.h"
 #include "staging_ring.h"
 
 namespace cohort::cuda {
 namespace {
+
+/// The program's spans, from here on, as ranges of NVTX, which profilers for GPUs show beside its kernels: if
+/// one has started this process, it names its library in NVTX_INJECTION64_PATH.
+void pass_spans_to_nvtx() noexcept {
+  if (std::getenv("NVTX_INJECTION64_PATH") == nullptr) return;
+  // What NVTX returns is the depth of ranges, or that nobody listens.
+  static constexpr SpanListener kListener{.begin = [](const char* name) noexcept { nvtxRangePushA(name); },
+                                          .end = []() noexcept { nvtxRangePop(); }};
+  TimelineSpans::of_this_process().set_listener(kListener);
+}
+
+class Runtime final : public DeviceRuntime {
+ public:
+  [[nodiscard]] std::vector<Device> devices() const override;
+  void require(Device device) const override;
+  [[nodiscard]] std::string identity(Device device) const override;
+
+  [[nodiscard]] std::shared_ptr<const Buffer> allocate(std::size_t bytes, Device device) override;
+  [[nodiscard]] std::shared_ptr<const Buffer> allocate_staging(std::size_t bytes, Device device) override;
+
+  void copy(const BlockCopy& copy) override;
+  void copy_each(std::span<const Tensor> from, std::span<const Tensor> to) override;
+  void copy_staged(const BlockCopy& copy) override;
+
+  void fill(const Tensor& tensor, double value) override;
+  void cast(const Tensor& from, const Tensor& to) override;
+  void combine(ElementOperator op, const Tensor& target, const Tensor& value) override;
+  void combine_rows(ElementOperator op, const Tensor& target, const Tensor& indices,
+                    const Tensor& values) override;
+  void reduce(ElementOperator op, std::span<const Tensor> inputs, const Tensor& output,
+              std::size_t divisor) override;
+  void update(const OptimizerStep& step, const Tensor& variable, std::span<const Tensor> slots,
+              const Tensor& gradient) override;
+
+  void synchronize(Device device) override;
+  void drain(Device device) noexcept override;
+  [[nodiscard]] int enter(Device device) override;
+  void leave(int before) noexcept override;
+};
 
 /// Pinned pages must not be shared with other blocks; blocks of at least this size have pages of their own.
 constexpr std::size_t kSmallestStaging = std::size_t{2} << 20;
@@ -255,7 +300,7 @@ void Runtime::leave(int before) noexcept { CurrentDevice::leave(before); }
 
 }  // namespace cohort::cuda
 
-// The core finds this function in programs that link this module; see src/device/device_runtime.cpp.
+// The core finds this function in programs that link this module; see src/device/device.cpp.
 extern "C" cohort::DeviceRuntime* cohort_device_runtime() noexcept;
 
 cohort::DeviceRuntime* cohort_device_runtime() noexcept {

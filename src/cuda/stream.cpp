@@ -1,5 +1,7 @@
+// Streams and events, and copies on a stream.
 #include <cohort/cuda/stream.h>
 
+#include <algorithm>
 #include <exception>
 #include <memory>
 #include <mutex>
@@ -8,13 +10,48 @@
 
 #include <cohort/base/error.h>
 #include <cohort/base/log.h>
+#include <cohort/cuda/copy.h>
 #include <cohort/cuda/current_device.h>
 #include <cohort/cuda/devices.h>
+#include <cohort/cuda/event.h>
+#include <cohort/device/tensor.h>
 
 #include "calls.h"
 #include "capture.h"
+#include "guard.h"
 
 namespace cohort::cuda {
+
+Event::Event(Device device, Purpose purpose) : device_(device) {
+  const CurrentDevice current(device);
+  handle_ = calls::create_event(purpose == Purpose::kTiming);
+}
+
+Event::~Event() {
+  if (handle_ != nullptr) release_on(device_, [this] { calls::destroy_event(handle_); });
+}
+
+void Event::record(const Stream& stream) const {
+  COHORT_CHECK(stream.device() == device_);
+  const CurrentDevice current(device_);
+  calls::record(handle_, stream.handle());
+}
+
+bool Event::done() const {
+  const CurrentDevice current(device_);
+  return calls::is_done(handle_);
+}
+
+void Event::synchronize() const {
+  wait_on_host(device_, [this] { return done(); });
+}
+
+double Event::microseconds_since(const Event& start) const {
+  constexpr double kMicrosecondsPerMillisecond = 1000;
+  const CurrentDevice current(device_);
+  return kMicrosecondsPerMillisecond * calls::elapsed_milliseconds(start.handle_, handle_);
+}
+
 namespace {
 
 /// Made on first use, and with it what else a GPU needs. Never destroyed: tensors may be static, and release
@@ -113,6 +150,25 @@ void order(Device device, StreamHandle earlier, StreamHandle later) {
     calls::record(now.handle(), earlier);
     calls::wait_event(later, now.handle());
   });
+}
+
+Tensor pinned(Shape shape, DType dtype) {
+  const std::size_t bytes = shape.elements() * size_of(dtype);
+  std::shared_ptr<void> memory(calls::host_alloc(std::max<std::size_t>(bytes, 1)), calls::free_host);
+  auto* const data = static_cast<std::byte*>(memory.get());
+  return Tensor::wrap(std::make_shared<const Buffer>(data, bytes, Device(), std::move(memory)), 0, shape,
+                      dtype);
+}
+
+void copy_async(const Tensor& from, const Tensor& to, const Stream& stream) {
+  if (from.dtype() != to.dtype() || from.shape() != to.shape()) {
+    throw InvalidArgument("cannot copy {} into {}: dtype and shape must agree", describe(from), describe(to));
+  }
+  if (is_cpu(from) && is_cpu(to))
+    throw InvalidArgument("copy_async of {}: neither side is on a GPU", describe(from));
+  if (from.bytes() == 0) return;
+  const CurrentDevice current(stream.device());
+  calls::memcpy_async(to.data(), from.data(), from.bytes(), stream.handle());
 }
 
 }  // namespace cohort::cuda

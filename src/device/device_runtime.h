@@ -15,7 +15,7 @@
 
 #include <cohort/device/tensor.h>
 
-#include "arithmetic.h"
+#include "rules/arithmetic.h"
 
 namespace cohort {
 

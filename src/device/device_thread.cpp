@@ -7,7 +7,7 @@
 #include <cohort/base/event_count.h>
 #include <cohort/base/log.h>
 
-#include "topology.h"
+#include "machine.h"
 
 namespace cohort {
 

@@ -5,24 +5,59 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <exception>
 #include <fstream>
+#include <istream>
 #include <memory>
+#include <sstream>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include <cohort/base/error.h>
 #include <cohort/base/log.h>
 
-#include "mappings.h"
 #include "node_heap.h"
-#include "registered_ranges.h"
 
 namespace cohort {
 namespace {
+
+/// One memory mapping of this process.
+struct Mapping {
+  std::uintptr_t begin = 0;
+  std::uintptr_t end = 0;
+  std::string permissions = {};  ///< for example `rw-p`
+  std::uint64_t offset = 0;      ///< in the file
+  std::uint64_t inode = 0;       ///< of the file; 0 for anonymous memory
+  std::string name = {};         ///< the file, or for example `[stack]`
+
+  [[nodiscard]] bool is_writable() const { return permissions.starts_with("rw"); }
+  [[nodiscard]] bool is_executable() const { return permissions.at(2) == 'x'; }
+  [[nodiscard]] bool is_shared() const { return permissions.at(3) == 's'; }
+};
+
+/// The mappings with a part between `begin` and `end`, by address. `maps` is as /proc/self/maps.
+std::vector<Mapping> mappings_between(std::istream& maps, std::uintptr_t begin, std::uintptr_t end) {
+  std::vector<Mapping> found;
+  for (std::string line; std::getline(maps, line);) {
+    std::istringstream fields(line);
+    Mapping mapping;
+    char dash = 0;
+    std::string device;
+    fields >> std::hex >> mapping.begin >> dash >> mapping.end >> mapping.permissions >> mapping.offset >>
+        device >> std::dec >> mapping.inode;
+    if (!fields || mapping.permissions.size() != 4) continue;
+    if (mapping.end <= begin || mapping.begin >= end) continue;
+    std::getline(fields >> std::ws, mapping.name);
+    found.push_back(std::move(mapping));
+  }
+  return found;
+}
 
 std::uintptr_t address_of(const std::byte* data) { return reinterpret_cast<std::uintptr_t>(data); }
 

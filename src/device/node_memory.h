@@ -7,6 +7,8 @@
 // forbid any of them. Immutable afterwards; any thread may use it.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -18,6 +20,21 @@
 #include "cluster/descriptor_exchange.h"
 
 namespace cohort {
+
+// Reading the memory of another process of this node is tried on a number that only the right process has at
+// its place: a process with the same pid in another namespace has something else there, or nothing.
+
+/// The number, in private memory of this process; the same for its lifetime.
+[[nodiscard]] const std::uint64_t& memory_nonce();
+
+/// Whether `pid` is the process that has `nonce` at `address`, and lets this one read it.
+[[nodiscard]] bool memory_can_be_read(pid_t pid, std::uint64_t address, std::uint64_t nonce);
+
+/// Copies from `address` in process `pid`. False, with `errno` set, when not all of it is readable memory.
+[[nodiscard]] bool read_process_memory(pid_t pid, std::uint64_t address, std::span<std::byte> destination);
+
+/// Yama lets only ancestors read a process's memory, unless the process itself permits more: this does.
+void permit_neighbours_to_read();
 
 /// The workers of a node that may run on the same cores as this one, itself among them.
 struct CoreSharers {

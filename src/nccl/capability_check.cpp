@@ -14,7 +14,7 @@
 #include <cohort/base/fingerprint.h>
 #include <cohort/cuda/devices.h>
 
-#include "base/host_name.h"
+#include "base/system_calls.h"
 
 #include "calls.h"
 #include "open_library.h"

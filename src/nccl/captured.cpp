@@ -1,5 +1,4 @@
-#include "captured.h"
-
+// The calls of a member that a graph holds: how they are added to the capture, and launched with the graph.
 #include <algorithm>
 #include <exception>
 #include <limits>

@@ -13,7 +13,7 @@
 
 #include <cohort/device/device.h>
 
-#include "cuda/graph_part.h"
+#include "cuda/capture.h"
 
 namespace cohort::nccl {
 

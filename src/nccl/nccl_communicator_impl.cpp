@@ -13,7 +13,6 @@
 #include <cohort/cuda/current_device.h>
 #include <cohort/cuda/event.h>
 
-#include "captured.h"
 #include "launch.h"
 #include "operation.h"
 

@@ -26,20 +26,49 @@
 #include <mutex>
 #include <optional>
 #include <thread>
+#include <utility>
 #include <vector>
 
+#include <cohort/cuda/event.h>
 #include <cohort/cuda/stream.h>
 
+#include "collective/call/operation_in_flight.h"
 #include "collective/communicator_base.h"
-#include "collective/operation_in_flight.h"
 #include "comm.h"
-#include "cuda/graph_part.h"
+#include "cuda/capture.h"
 #include "cuda/guard.h"
-#include "event_pool.h"
 #include "launch_queue.h"
 #include "symmetric_memory.h"
 
 namespace cohort::nccl {
+
+/// Events that ended calls no longer need, for later calls: making one in the driver is slow.
+class EventPool {
+ public:
+  explicit EventPool(Device device) : device_(device) {}
+
+  [[nodiscard]] cuda::Event take() {
+    {
+      const std::lock_guard lock(mutex_);
+      if (!free_.empty()) {
+        cuda::Event event = std::move(free_.back());
+        free_.pop_back();
+        return event;
+      }
+    }
+    return cuda::Event(device_);
+  }
+
+  void give_back(cuda::Event event) {
+    const std::lock_guard lock(mutex_);
+    free_.push_back(std::move(event));
+  }
+
+ private:
+  Device device_;
+  std::mutex mutex_;
+  std::vector<cuda::Event> free_;
+};
 
 /// The communicators of one member; `control` and `messages` have the same members as `comm`, and take
 /// tensors on the GPU through the host.

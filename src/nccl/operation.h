@@ -1,4 +1,5 @@
-// What a member has in flight: a call, or the launch of a graph with calls in it.
+// What a member has in flight: a call, or the launch of a graph with calls in it; and the calls that a graph
+// holds.
 #pragma once
 
 #include <atomic>
@@ -11,11 +12,12 @@
 
 #include <cohort/cuda/event.h>
 
-#include "event_pool.h"
+#include "cuda/capture.h"
 #include "nccl_communicator_impl.h"
 
 namespace cohort::nccl {
 
+/// A call, or the launch of a graph.
 struct NcclCommunicatorImpl::Operation : OperationInFlight {
   enum class State { kQueued, kLaunched, kCaptured, kEnded, kFailed };
 
@@ -44,6 +46,26 @@ struct NcclCommunicatorImpl::Operation : OperationInFlight {
   std::atomic<State> state{State::kQueued};  ///< set with the member's lock
   bool is_ending = false;                    ///< a thread gives its tensors up; with the member's lock
   bool relied_on = false;                    ///< the computation goes on after it; with the member's lock
+};
+
+/// The calls of one member that a graph holds.
+class NcclCommunicatorImpl::Captured final : public cuda::GraphPart {
+ public:
+  explicit Captured(std::shared_ptr<NcclCommunicatorImpl> impl) : impl_(std::move(impl)) {}
+
+  void conclude() override { impl_->conclude(*this); }
+  void prepare_launch() override { launch_ = impl_->prepare_launch(*this); }
+  void launched() override { impl_->launched(std::move(launch_)); }
+
+ private:
+  std::shared_ptr<NcclCommunicatorImpl> impl_;  // first, for operations give their events back to it
+
+ public:
+  using Calls = std::vector<std::shared_ptr<Operation>>;
+  const std::shared_ptr<Calls> calls = std::make_shared<Calls>();  ///< they own their tensors' memory
+
+ private:
+  std::shared_ptr<Operation> launch_;  ///< the one being made
 };
 
 }  // namespace cohort::nccl

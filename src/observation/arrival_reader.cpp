@@ -8,8 +8,8 @@
 
 #include <fmt/format.h>
 
-#include "base/system_file.h"
-#include "collective/record/packed_call.h"
+#include "base/system_calls.h"
+#include "collective/record/call_record.h"
 
 namespace cohort {
 namespace {

@@ -10,9 +10,6 @@
 #include <utility>
 #include <vector>
 
-#include "call_arrivals.h"
-#include "collective/record/entry_fields.h"
-#include "collective/record/record_observer.h"
 #include "collective/record/record_reader.h"
 #include "observed_call.h"
 

@@ -12,9 +12,7 @@
 #include <cohort/base/error.h>
 
 #include "base/bytes_text.h"
-#include "collective/record/report_json.h"
-#include "collective/record/report_lines.h"
-#include "collective/record/report_table.h"
+#include "collective/record/job_report.h"
 
 namespace cohort {
 namespace {

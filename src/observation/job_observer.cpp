@@ -20,7 +20,7 @@
 #include <cohort/base/fingerprint.h>
 #include <cohort/base/log.h>
 
-#include "base/process_state.h"
+#include "base/system_calls.h"
 #include "cluster/peer_watch.h"
 #include "collective/record/record_reader.h"
 

@@ -22,12 +22,12 @@
 
 #include "arrival_reader.h"
 #include "chief_clock.h"
-#include "collective/record/record_observer.h"
-#include "job_timeline.h"
+#include "collective/record/record_reader.h"
+#include "link_judge.h"
 #include "look_server.h"
 #include "numbers_keeper.h"
-#include "send_queues.h"
 #include "slowness_judge.h"
+#include "timeline.h"
 
 namespace cohort {
 

@@ -1,15 +1,30 @@
-// Decides whether the link of one host is slower than those of the others, from what nodes saw of their send
-// queues while all of them were in calls that send alike. Looks from a time in which one worker came late say
-// nothing of links: what is sent to it stays in the queues of others, and its own is only seen while it
-// sends. One thread at a time.
+// Whether the link of one host is slower than those of the others: what a node's process sees of its send
+// queues, and the judge of what all nodes saw. One thread at a time.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace cohort {
+
+/// What this process has sent over TCP, MPI's connections included, and the network has not taken yet: on a
+/// host with a slow link that is much all the time, while the others wait for it. Linux' table of all
+/// connections would tell the same of the whole host, and takes milliseconds to read.
+class SendQueues {
+ public:
+  /// In the send queues of the connections to other hosts.
+  [[nodiscard]] std::uint64_t bytes();
+
+ private:
+  void find_connections();
+
+  std::vector<int> connections_;  ///< descriptors, which others may close meanwhile
+  std::chrono::steady_clock::time_point found_at_;
+};
 
 /// What a node saw, as sums over its looks.
 struct QueueLooks {
@@ -43,6 +58,9 @@ struct SlowLink {
 /// data, not computing or input`.
 [[nodiscard]] std::string to_string(const SlowLink& link);
 
+/// Decides from what nodes saw of their send queues while all of them were in calls that send alike. Looks
+/// from a time in which one worker came late say nothing of links: what is sent to it stays in the queues of
+/// others, and its own is only seen while it sends.
 class LinkJudge {
  public:
   /// What a node has seen since the last time; `worker` is its first one. It is kept until the calls of the

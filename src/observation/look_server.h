@@ -18,8 +18,8 @@
 
 #include <cohort/cluster/worker.h>
 
-#include "cluster/fd.h"
 #include "cluster/job_socket.h"
+#include "cluster/sockets.h"
 #include "job_look.h"
 
 namespace cohort {

@@ -1,9 +1,9 @@
-// Keeps the numbers of a run: those of the groups that this process reads, and on the chief what the readers
-// of other nodes tell. Writes them for Prometheus while the run goes on, and prints the table at its end. The
-// groups' tallies belong to one thread at a time; `hear` and `write_if_due` may be called by any.
+// Keeps the numbers of a run: the tallies of the groups that this process reads, and on the chief what the
+// readers of other nodes tell.
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <list>
 #include <map>
@@ -16,10 +16,52 @@
 
 #include <cohort/cluster/worker.h>
 
-#include "group_tally.h"
+#include "collective/record/record_reader.h"
+#include "observed_call.h"
 #include "run_numbers.h"
 
 namespace cohort {
+
+/// Adds up the calls of a communicator's members on one node, as one reader sees them. A member that makes
+/// more calls between two readings than its record keeps has calls that nobody sees. Their number is known,
+/// for calls are numbered; they are taken to be like those that the same reading has seen. One thread at a
+/// time.
+class GroupTally {
+ public:
+  explicit GroupTally(const ObservedGroup& group);
+
+  /// A call as one member saw it. Each call comes once for each member, before the next one.
+  void add(const ObservedCall& call);
+
+  /// What has been added is one reading. `seconds_per_tick` is that of the stamps in records.
+  void end_reading(std::span<const ObservedMessage> messages, double seconds_per_tick);
+
+  /// The members make no more calls: what the last reading has missed counts as well.
+  void finish();
+
+  /// Of all readings; workers without `elapsed`.
+  [[nodiscard]] const RunNumbers& numbers() const noexcept { return numbers_; }
+
+ private:
+  struct Member {
+    const MemberRecord* record = nullptr;
+    std::uint64_t waited = 0;  ///< ticks that have been added
+  };
+  struct Reading {
+    RunNumbers numbers = {};
+    std::uint64_t calls = 0;
+  };
+
+  void extrapolate(std::uint64_t calls);
+
+  std::vector<Member> members_;
+  std::map<int, double> members_of_worker_;
+  std::uint64_t next_ = 0;  ///< the number of the call after those that were counted
+  std::uint64_t read_ = 0;  ///< that of the call after the latest that was added
+  Reading reading_;         ///< that is going on
+  Reading latest_;          ///< with calls in it
+  RunNumbers numbers_;
+};
 
 struct NumbersOptions {
   bool table = false;           ///< print it at the end
@@ -28,6 +70,8 @@ struct NumbersOptions {
   [[nodiscard]] bool wanted() const noexcept { return table || !prometheus.empty(); }
 };
 
+/// Writes the numbers for Prometheus while the run goes on, and prints the table at its end. The groups'
+/// tallies belong to one thread at a time; `hear` and `write_if_due` may be called by any.
 class NumbersKeeper {
  public:
   using Clock = std::chrono::steady_clock;

@@ -1,17 +1,22 @@
 // The numbers of a run: how many calls of each kind its workers have made, with how many bytes, and how the
 // workers have spent their time. Each process that reads records has those of its node, always from the
-// beginning of the run, so that a later account replaces an earlier one; the chief adds up those of all.
+// beginning of the run, so that a later account replaces an earlier one; the chief adds up those of all. They
+// are read as a table, or as the text of Prometheus.
 #pragma once
 
 #include <array>
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include <cohort/cluster/worker.h>
 #include <cohort/collective/collective_kind.h>
+
+#include "collective/choice/choice_log.h"
 
 namespace cohort {
 
@@ -60,5 +65,15 @@ struct Spread {
 /// Puts what a note says in the place of what the same reader has said before. False for what is no such
 /// note.
 bool hear(std::string_view note, std::map<int, RunNumbers>& by_reader);
+
+/// A table for people: lines, each with its end. `workers` are all of the job by rank, `seconds` is how long
+/// it took, `choices` are the chief's.
+[[nodiscard]] std::string table_of(const RunNumbers& numbers, std::span<const WorkerInfo> workers,
+                                   double seconds, std::span<const LoggedChoice> choices);
+
+/// The text format of Prometheus, version 0.0.4, for the text-file collector of its node exporter. Always the
+/// same series, from the first file on, whatever the job does; docs/what-went-wrong.md lists them.
+[[nodiscard]] std::string prometheus_text(const RunNumbers& numbers, std::span<const WorkerInfo> workers,
+                                          double seconds);
 
 }  // namespace cohort

@@ -2,6 +2,10 @@
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <openssl/crypto.h>
+#include <openssl/evp.h>
+#include <openssl/hmac.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -9,15 +13,56 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <vector>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <cohort/base/error.h>
 
-#include "ring.h"
+#include "supervised_task.h"
 
 namespace cohort::remote {
+
+void fill_randomly(std::span<std::byte> bytes) {
+  if (::getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) {
+    throw Unavailable("the system has no random numbers: {}", std::strerror(errno));
+  }
+}
+
+std::uint64_t random_number() {
+  std::uint64_t number = 0;
+  fill_randomly(std::as_writable_bytes(std::span(&number, 1)));
+  return number;
+}
+
+Proof prove(std::string_view secret, std::initializer_list<std::span<const std::byte>> parts) {
+  std::vector<unsigned char> text;
+  for (const std::span<const std::byte> part : parts) {
+    const auto* bytes = reinterpret_cast<const unsigned char*>(part.data());
+    text.insert(text.end(), bytes, bytes + part.size());
+  }
+  Proof proof{};
+  unsigned bytes = 0;
+  const unsigned char* code =
+      ::HMAC(::EVP_sha256(), secret.data(), static_cast<int>(secret.size()), text.data(), text.size(),
+             reinterpret_cast<unsigned char*>(proof.data()), &bytes);
+  if (code == nullptr || bytes != proof.size()) throw Unavailable("libcrypto cannot compute HMAC-SHA256");
+  return proof;
+}
+
+bool same(const Proof& one, const Proof& other) noexcept {
+  return ::CRYPTO_memcmp(one.data(), other.data(), one.size()) == 0;
+}
+
 namespace {
+
+template <class Integer>
+Integer integer(const nlohmann::json& json, const char* name) {
+  const nlohmann::json& value = json.at(name);
+  if (!value.is_number_integer()) throw InvalidArgument("'{}' of a task's introduction is no number", name);
+  return value.get<Integer>();
+}
 
 constexpr std::array<char, 8> kMagic{'c', 'o', 'h', 'o', 'r', 't', '-', 'r'};
 constexpr std::uint32_t kByteOrder = 0x01020304;
@@ -75,6 +120,42 @@ std::string objection_to(const Opening& opening) {
 }
 
 }  // namespace
+
+std::string to_text(const Introduction& introduction) {
+  return nlohmann::json{{"type", introduction.task.type},
+                        {"id", introduction.task.id},
+                        {"wanted_type", introduction.wanted.type},
+                        {"wanted_id", introduction.wanted.id},
+                        {"host", introduction.host},
+                        {"incarnation", introduction.incarnation},
+                        {"pid", introduction.pid},
+                        {"heartbeat_ms", introduction.heartbeat.count()},
+                        {"offers_descriptor", introduction.offers_descriptor},
+                        {"nonce_address", introduction.nonce_address},
+                        {"nonce", introduction.nonce}}  // A host may have any name.
+      .dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
+}
+
+Introduction parse_introduction(std::string_view text) {
+  try {
+    const nlohmann::json json = nlohmann::json::parse(text);
+    Introduction introduction;
+    json.at("type").get_to(introduction.task.type);
+    introduction.task.id = integer<int>(json, "id");
+    json.at("wanted_type").get_to(introduction.wanted.type);
+    introduction.wanted.id = integer<int>(json, "wanted_id");
+    json.at("host").get_to(introduction.host);
+    introduction.incarnation = integer<std::uint64_t>(json, "incarnation");
+    introduction.pid = integer<std::int64_t>(json, "pid");
+    introduction.heartbeat = std::chrono::milliseconds(integer<std::int32_t>(json, "heartbeat_ms"));
+    json.at("offers_descriptor").get_to(introduction.offers_descriptor);
+    introduction.nonce_address = integer<std::uint64_t>(json, "nonce_address");
+    introduction.nonce = integer<std::uint64_t>(json, "nonce");
+    return introduction;
+  } catch (const nlohmann::json::exception& e) {
+    throw InvalidArgument("a task introduces itself by what is no introduction: {}", e.what());
+  }
+}
 
 SharedMemory make_rings() { return SharedMemory(kRingsBytes); }
 

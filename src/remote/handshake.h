@@ -13,28 +13,70 @@
 
 #include <sys/types.h>
 
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "cluster/fd.h"
+#include <cohort/cluster/cluster_roles.h>
 
-#include "bell.h"
-#include "introduction.h"
-#include "secret.h"
+#include "cluster/sockets.h"
 #include "shared_memory.h"
 
 namespace cohort::remote {
+
+// Two tasks prove to each other that they know the job's secret without saying it: each names a number that
+// was never used before, and the other answers with a code over both numbers that only those can compute who
+// know the secret (HMAC-SHA256).
+
+using Nonce = std::array<std::byte, 32>;
+using Proof = std::array<std::byte, 32>;
+
+/// A secret shorter than this could be guessed.
+inline constexpr std::size_t kShortestSecret = 16;
+
+/// Fills `bytes` with random ones that nobody can foretell.
+/// @throws Unavailable when the system has none.
+void fill_randomly(std::span<std::byte> bytes);
+
+[[nodiscard]] std::uint64_t random_number();
+
+[[nodiscard]] Proof prove(std::string_view secret, std::initializer_list<std::span<const std::byte>> parts);
+
+/// Takes equally long for all proofs.
+[[nodiscard]] bool same(const Proof& one, const Proof& other) noexcept;
+
+/// What two tasks tell each other when they connect, once each knows that the other belongs to the job.
+struct Introduction {
+  ClusterTask task = {};
+  ClusterTask wanted = {};  ///< the task that is to answer; unused in an answer
+  std::string host = {};
+  std::uint64_t incarnation = 0;
+  std::int64_t pid = 0;
+  std::chrono::milliseconds heartbeat{0};
+  bool offers_descriptor = false;
+  std::uint64_t nonce_address = 0;  ///< of `nonce` in the memory of the task's process
+  std::uint64_t nonce = 0;
+
+  friend bool operator==(const Introduction&, const Introduction&) = default;
+};
+
+[[nodiscard]] std::string to_text(const Introduction& introduction);
+
+/// @throws InvalidArgument when the text is none.
+[[nodiscard]] Introduction parse_introduction(std::string_view text);
 
 /// What an endpoint is to others.
 struct Identity {
   Introduction introduction = {};
   std::string secret = {};
-  Bell bell = {};
+  Doorbell bell = {};
   watch::Fd offered = {};
 };
 
@@ -53,7 +95,7 @@ struct Connected {
 
   // On a node only.
   std::optional<SharedMemory> rings = {};
-  std::optional<Bell> bell = {};
+  std::optional<Doorbell> bell = {};
   watch::Fd offered = {};
   pid_t pid = 0;  ///< as this process sees it; 0: it cannot
 };

@@ -8,9 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "outbox.h"
+#include "frames.h"
 #include "peer_base.h"
-#include "signs_of_life.h"
 
 namespace cohort::remote {
 

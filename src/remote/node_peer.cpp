@@ -13,7 +13,7 @@
 
 #include <cohort/base/error.h>
 
-#include "device/process_memory.h"
+#include "device/node_memory.h"
 
 namespace cohort::remote {
 namespace {

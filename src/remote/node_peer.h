@@ -3,7 +3,7 @@
 #pragma once
 
 #include "peer_base.h"
-#include "ring.h"
+#include "shared_memory.h"
 
 namespace cohort::remote {
 
@@ -38,7 +38,7 @@ class NodePeer final : public PeerBase {
   bool reads_memory_;
   View counts_;
   View buffers_[2];
-  std::optional<Bell> bell_;  ///< nothing once the peer is lost
+  std::optional<Doorbell> bell_;  ///< nothing once the peer is lost
   RingWriter outgoing_;
   RingReader incoming_;
   Outbox outbox_;

@@ -1,21 +1,58 @@
-// What an endpoint and its connections want of each other, however the bytes travel. The owner of the
-// endpoint serialises all calls.
+// What an endpoint and its connections want of each other, however the bytes travel, and how tasks show that
+// they live. The owner of the endpoint serialises all calls.
 #pragma once
 
 #include <chrono>
+#include <condition_variable>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include <cohort/remote/endpoint.h>
 
-#include "frame_reader.h"
+#include "frames.h"
 #include "handshake.h"
-#include "outbox.h"
+#include "shared_memory.h"
 
 namespace cohort::remote {
+
+/// A connection whose other end does not see this task's doorbell.
+class HearsSigns {
+ public:
+  virtual ~HearsSigns() = default;
+
+  /// Called by the thread of SignsOfLife.
+  virtual void give_sign() noexcept = 0;
+};
+
+/// The thread by which a task shows others that it lives, whatever its own threads are busy with. A process
+/// that is stopped gives no sign.
+class SignsOfLife {
+ public:
+  /// `bell` outlives this.
+  SignsOfLife(Doorbell& bell, std::chrono::milliseconds interval);
+  ~SignsOfLife();
+
+  /// Both may be called by any thread. After `remove`, `listener` is not called any more.
+  void add(HearsSigns& listener);
+  void remove(HearsSigns& listener);
+
+ private:
+  void run();
+
+  Doorbell* bell_;
+  std::chrono::milliseconds interval_;
+  std::mutex mutex_;
+  std::condition_variable stop_;
+  bool stopping_ = false;
+  std::vector<HearsSigns*> listeners_;
+  std::thread thread_;
+};
 
 class PeerBase : public Peer {
  public:

@@ -12,7 +12,7 @@
 
 #include <cohort/base/config.h>
 
-#include "remote/introduction.h"
+#include "supervised_task.h"
 
 namespace cohort::remote {
 namespace {

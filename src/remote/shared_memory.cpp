@@ -1,6 +1,7 @@
 #include "shared_memory.h"
 
 #include <fcntl.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -38,6 +39,15 @@ watch::Fd make_file(std::size_t bytes) {
 /// Two tasks' messages are of no use in a dump of one of them.
 void leave_out_of_dumps(void* begin, std::size_t bytes) {
   static_cast<void>(::madvise(begin, bytes, MADV_DONTDUMP));
+}
+
+/// A page of every system that Cohort runs on.
+constexpr std::size_t kPageBytes = std::size_t{64} << 10;
+
+watch::Fd make_event() {
+  watch::Fd event(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!event) throw Unavailable("the system has no eventfd to wake a task by: {}", std::strerror(errno));
+  return event;
 }
 
 }  // namespace
@@ -83,6 +93,21 @@ View SharedMemory::view_twice(std::size_t offset, std::size_t bytes) const {
   }
   leave_out_of_dumps(view.data(), 2 * bytes);
   return view;
+}
+
+Doorbell::Doorbell() : Doorbell(SharedMemory(kPageBytes)) {}
+
+Doorbell::Doorbell(SharedMemory page) : view_(page.view(0, kPageBytes)), event_(make_event()) {
+  page_ = std::move(page).take_file();
+}
+
+Doorbell::Doorbell(watch::Fd page, watch::Fd event)
+    : view_(SharedMemory(std::move(page), kPageBytes).view(0, kPageBytes)), event_(std::move(event)) {}
+
+void Doorbell::strike() noexcept {
+  // It cannot fail but for a count that is full, and then the sleeper is woken all the same.
+  const std::uint64_t one = 1;
+  static_cast<void>(!::write(event_.get(), &one, sizeof one));
 }
 
 }  // namespace cohort::remote

@@ -14,7 +14,7 @@
 
 #include <cohort/base/error.h>
 
-#include "cluster/watch_address.h"
+#include "cluster/sockets.h"
 
 namespace cohort::remote {
 namespace {

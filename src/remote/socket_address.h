@@ -7,16 +7,11 @@
 #include <string>
 #include <vector>
 
-#include "cluster/fd.h"
+#include "cluster/sockets.h"
 
 namespace cohort::remote {
 
-/// Of any family, with its length.
-struct SocketAddress {
-  sockaddr_storage storage{};
-  socklen_t bytes = 0;
-  [[nodiscard]] const sockaddr* get() const noexcept { return reinterpret_cast<const sockaddr*>(&storage); }
-};
+using watch::SocketAddress;
 
 /// `127.0.0.1:4000` or `[::1]:4000`; nothing when the text is neither.
 [[nodiscard]] std::optional<SocketAddress> parse_network_address(const std::string& text);

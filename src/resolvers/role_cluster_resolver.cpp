@@ -10,8 +10,9 @@
 
 #include <cohort/base/error.h>
 #include <cohort/cluster/cluster_spec_json.h>
+#include <cohort/resolvers/mpi_cluster_resolver.h>
 
-#include "role_list.h"
+#include "list_notations.h"
 
 namespace cohort {
 namespace {
@@ -136,6 +137,12 @@ void RoleClusterResolver::take_place(Bootstrap& session, const std::function<Clu
   require_own_tasks(workers, tasks);
   place_.spec = with_evaluator(place_.spec, workers, tasks);
   group_ = session.split(color_of(place_.task), key_of(place_.spec, place_.task));
+}
+
+ClusterSpec MpiClusterResolver::cluster_spec() const {
+  ClusterSpec::Tasks tasks;
+  for (const WorkerInfo& worker : session_.workers()) tasks.emplace(worker.rank, worker.host);
+  return ClusterSpec({{"worker", std::move(tasks)}});
 }
 
 }  // namespace cohort

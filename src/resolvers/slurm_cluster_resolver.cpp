@@ -13,8 +13,8 @@
 #include <cohort/base/error.h>
 #include <cohort/cluster/bootstrap.h>
 
-#include "cluster/visible_gpus.h"
-#include "slurm_lists.h"
+#include "cluster/launcher.h"
+#include "list_notations.h"
 
 namespace cohort {
 namespace {

@@ -10,7 +10,7 @@
 #include <cohort/base/config.h>
 #include <cohort/base/error.h>
 
-#include "remote/task_card.h"
+#include "remote/supervised_task.h"
 
 namespace cohort {
 namespace {

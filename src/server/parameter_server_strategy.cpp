@@ -2,12 +2,16 @@
 
 #include <algorithm>
 
+#include <cohort/base/error.h>
 #include <cohort/collective/thread_communicator.h>
+#include <cohort/server/caching_scope.h>
 
-#include "remote/introduction.h"
-#include "server/server_variables.h"
+#include "remote/supervised_task.h"
+#include "server/client/server_variables.h"
+#include "value/thread_scopes.h"
 
 namespace cohort {
+
 namespace {
 
 using server::Client;
@@ -108,5 +112,16 @@ Tensor embedding_lookup(const Variable& variable, const Tensor& rows) {
   for (const std::int64_t row : wanted.span<std::int64_t>()) result.row(place++).copy_from(value.row(row));
   return result;
 }
+
+CachingScope::CachingScope() : cache_(std::make_unique<ReadCache>()) {
+  if (thread_scopes().cache != nullptr) {
+    throw WrongContext(
+        "a CachingScope within another one: they do not nest; end the first, and open another to read values "
+        "anew");
+  }
+  thread_scopes().cache = cache_.get();
+}
+
+CachingScope::~CachingScope() { thread_scopes().cache = nullptr; }
 
 }  // namespace cohort

@@ -1,11 +1,11 @@
-#include "server/server_task.h"
+#include "server_task.h"
 
 #include <cohort/base/config.h>
 #include <cohort/base/log.h>
 #include <cohort/server/detail/codec.h>
 
-#include "remote/introduction.h"
-#include "server/server_variables.h"
+#include "remote/supervised_task.h"
+#include "server/client/server_variables.h"
 
 namespace cohort::server {
 namespace {

@@ -7,12 +7,10 @@
 #include <memory>
 #include <string>
 
-#include "server/connections.h"
-#include "server/farewells.h"
-#include "server/parameter_server.h"
-#include "server/replication.h"
-#include "server/step_clock.h"
-#include "server/supervisor_watch.h"
+#include "server/client/connections.h"
+#include "server/serving/parameter_server.h"
+#include "server/serving/task_progress.h"
+#include "server/standby/replication.h"
 
 namespace cohort::server {
 

@@ -8,7 +8,7 @@
 
 #include "collective/network/inter_node_impl.h"
 #include "collective/node/node_communicator.h"
-#include "simulation/simulated_transport.h"
+#include "simulated_network.h"
 
 namespace cohort::simulation {
 namespace {

@@ -1,5 +1,5 @@
 // Communicators of a cluster that is only simulated: the library's own code for nodes and networks, with all
-// members in one thread, a virtual clock, and a network by a model (network_model.h). What members do on
+// members in one thread, a virtual clock, and a network by a model (simulated_network.h). What members do on
 // their node takes no time; only the network does.
 //
 //     SimulatedCluster cluster({.nodes = 1024, .members = 4});

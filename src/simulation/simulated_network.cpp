@@ -1,4 +1,4 @@
-#include "simulation/simulated_network.h"
+#include "simulated_network.h"
 
 #include <algorithm>
 #include <cstring>
@@ -301,6 +301,25 @@ std::optional<Transport::ControlMessage> SimulatedNetwork::receive_control(int r
   Transport::ControlMessage message = std::move(found->message);
   messages.erase(found);
   return message;
+}
+
+std::optional<Transport::ControlMessage> SimulatedTransport::receive_control() {
+  std::optional<ControlMessage> message = network_.receive_control(rank_, group_);
+  if (message && !cluster_ranks_.empty()) {
+    const auto from = std::ranges::find(cluster_ranks_, message->from);
+    if (from == cluster_ranks_.end()) return std::nullopt;  // of a group that had the same number
+    message->from = static_cast<int>(from - cluster_ranks_.begin());
+  }
+  return message;
+}
+
+std::unique_ptr<Transport> SimulatedTransport::split(std::span<const int> members, const ContextId& id) {
+  auto group = std::make_unique<SimulatedTransport>(network_, rank_);
+  for (const int member : members) group->cluster_ranks_.push_back(rank_in_cluster(member));
+  group->context_ids_ = context_ids_;
+  group->group_ = id.number;
+  context_ids_->take(id);
+  return group;
 }
 
 }  // namespace cohort::simulation

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <functional>
 #include <list>
+#include <memory>
 #include <optional>
 #include <queue>
 #include <span>
@@ -21,9 +22,38 @@
 #include <cohort/base/monotonic_clock.h>
 
 #include "collective/network/transport.h"
-#include "simulation/network_model.h"
 
 namespace cohort::simulation {
+
+/// How long a message is on its way. It leaves by its node's link, whose direction it has to itself for its
+/// bytes, and at least for `gap_seconds`; it crosses the links of both nodes' groups if these differ, and
+/// arrives by the other node's link. Members of a node share its link. Each link passes messages in the order
+/// in which they were sent.
+struct NetworkModel {
+  double latency_seconds = 2e-6;                      ///< between any two nodes
+  double seconds_per_byte = 0.08e-9;                  ///< of a node's link: 100 Gbit/s
+  double gap_seconds = 0.2e-6;                        ///< at least, between two messages of a node
+  std::size_t eager_bytes = std::size_t{8} << 10;     ///< longer messages wait for their receives
+  int nodes_of_group = 0;                             ///< nodes below one switch; 0: all
+  double taper = 1;                                   ///< nodes' bandwidth over that of their group's link
+  std::size_t message_bytes = std::size_t{56} << 10;  ///< longest message of a long collective
+};
+
+/// What goes wrong, from a time on, counted from the beginning of the simulation.
+struct Fault {
+  enum class Kind {
+    kDelay,      ///< messages of `node` take `seconds` longer
+    kKill,       ///< `member` does nothing any more
+    kCut,        ///< nothing passes between `node` and `other`
+    kPartition,  ///< nothing passes between the nodes up to `node` and those after it
+  };
+  Kind kind = Kind::kDelay;
+  double at_seconds = 0;
+  int member = 0;
+  int node = 0;
+  int other = 0;
+  double seconds = 0;
+};
 
 struct SimulatedNetworkOptions {
   NetworkModel model = {};
@@ -168,6 +198,54 @@ class SimulatedNetwork {
   FreeAt in_;
   FreeAt group_out_;  ///< by group of nodes
   FreeAt group_in_;
+};
+
+/// The Transport of one member of a simulated cluster, or of a group of its members. Groups live as long as
+/// the cluster, so their context ids are not given back.
+class SimulatedTransport final : public Transport {
+ public:
+  /// `network` outlives it.
+  SimulatedTransport(SimulatedNetwork& network, int rank)
+      : network_(network), rank_(rank), context_ids_(std::make_shared<ContextIdPool>(ContextIdSet::kIds)) {}
+
+  [[nodiscard]] Ticket send(const Address& to, std::span<const std::byte> data) override {
+    return network_.send(rank_, group_, in_cluster(to), data);
+  }
+  [[nodiscard]] Ticket receive(const Address& from, std::span<std::byte> into) override {
+    return network_.receive(rank_, group_, in_cluster(from), into);
+  }
+  [[nodiscard]] std::optional<std::size_t> poll(Ticket ticket) override {
+    return network_.poll(rank_, ticket);
+  }
+  [[nodiscard]] bool cancel(Ticket ticket) override { return network_.cancel(rank_, ticket); }
+  void send_control(int member, std::string_view text) override {
+    network_.send_control(rank_, group_, rank_in_cluster(member), text);
+  }
+  [[nodiscard]] std::optional<ControlMessage> receive_control() override;
+  [[nodiscard]] std::size_t message_bytes() const noexcept override { return network_.model().message_bytes; }
+
+  [[nodiscard]] ContextIdSet free_context_ids() const override { return context_ids_->free_ids(); }
+  [[nodiscard]] std::unique_ptr<Transport> split(std::span<const int> members, const ContextId& id) override;
+  /// The network is not driven any more when members are destroyed.
+  [[nodiscard]] bool ends_transfers() const noexcept override { return true; }
+  /// The simulated members' data takes no more memory than they use at a time.
+  [[nodiscard]] ScratchPool* shared_scratch_pool() noexcept override { return &network_.scratch_pool(); }
+  /// Only the thread that simulates: no progress thread drives its members.
+  [[nodiscard]] bool any_thread() const noexcept override { return false; }
+
+ private:
+  [[nodiscard]] int rank_in_cluster(int member) const noexcept {
+    return cluster_ranks_.empty() ? member : cluster_ranks_[static_cast<std::size_t>(member)];
+  }
+  [[nodiscard]] Address in_cluster(const Address& address) const noexcept {
+    return {address.channel, rank_in_cluster(address.member), address.tag};
+  }
+
+  SimulatedNetwork& network_;
+  int rank_;  ///< in the cluster
+  std::shared_ptr<ContextIdPool> context_ids_;
+  int group_ = 0;
+  std::vector<int> cluster_ranks_;  ///< of the group's members; empty where they are all members
 };
 
 }  // namespace cohort::simulation

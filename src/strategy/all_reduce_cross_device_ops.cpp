@@ -2,10 +2,15 @@
 
 #include <algorithm>
 #include <map>
+#include <vector>
 
+#include <cohort/collective/thread_communicator.h>
+#include <cohort/strategy/hierarchical_copy_all_reduce.h>
+#include <cohort/strategy/nccl_all_reduce.h>
+
+#include "collective/device_communicators.h"
 #include "collective/kernels/reduce_tensors.h"
-
-#include "leaf_arithmetic.h"
+#include "leaf_reduction.h"
 
 namespace cohort {
 namespace {
@@ -116,6 +121,77 @@ std::vector<Components> AllReduceCrossDeviceOps::reduced_together(ReduceOp op,
     }
   }
   return results;
+}
+
+namespace {
+
+/// The sum of `parts`, in `parts[main]`.
+void sum_on(std::size_t main, std::span<const Tensor> parts) {
+  std::vector<Tensor> inputs{parts[main]};
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    if (i != main) inputs.push_back(parts[i]);
+  }
+  reduce_into(ReduceOp::kSum, inputs, parts[main]);
+}
+
+void copy_from_main(std::size_t main, std::span<const Tensor> parts) {
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    if (i != main) parts[i].copy_from(parts[main]);
+  }
+}
+
+}  // namespace
+
+bool HierarchicalCopyAllReduce::fits(std::span<const Device> devices) const {
+  return devices.size() % 2 == 0;
+}
+
+void HierarchicalCopyAllReduce::all_reduce(std::span<const Tensor> parts, int pack) {
+  const std::size_t group_size = parts.size() / 2;
+  const std::span<const Tensor> groups[] = {parts.first(group_size), parts.last(group_size)};
+  // The summing devices of the two groups have the same index, which changes from pack to pack.
+  const std::size_t turn = static_cast<std::size_t>(pack) % parts.size();
+  const std::size_t main = turn % group_size;
+  const std::size_t first = turn / group_size;
+  const std::span<const Tensor> own = groups[first];
+  const std::span<const Tensor> other = groups[1 - first];
+  sum_on(main, own);
+  sum_on(main, other);
+  const Tensor sums[] = {own[main], other[main]};
+  sum_on(0, sums);
+  other[main].copy_from(own[main]);
+  copy_from_main(main, own);
+  copy_from_main(main, other);
+}
+
+NcclAllReduce::NcclAllReduce(const AllReduceOptions& options) : AllReduceCrossDeviceOps(options) {}
+
+NcclAllReduce::~NcclAllReduce() = default;
+
+bool NcclAllReduce::fits(std::span<const Device> devices) const {
+  const auto is_gpu = [](Device device) { return device.kind() == DeviceKind::kCuda; };
+  const DeviceCollectives* const module = linked_device_collectives();
+  return std::ranges::all_of(devices, is_gpu) && module != nullptr && module->why_not(devices).empty();
+}
+
+void NcclAllReduce::connect(std::span<const Tensor> parts) {
+  std::vector<Device> devices;
+  devices.reserve(parts.size());
+  for (const Tensor& part : parts) devices.push_back(part.device());
+  if (devices == devices_) return;
+  auto communicators = make_thread_communicators(static_cast<int>(devices.size()));
+  communicators_ = linked_device_collectives()->connect(communicators, devices);
+  devices_ = std::move(devices);
+}
+
+void NcclAllReduce::all_reduce(std::span<const Tensor> parts, int /*pack*/) {
+  connect(parts);
+  // This thread makes the calls of all members, so no call may wait for the others.
+  std::vector<Work> works;
+  works.reserve(parts.size());
+  for (std::size_t i = 0; i < parts.size(); ++i)
+    works.push_back(communicators_[i]->all_reduce_async(parts[i], ReduceOp::kSum));
+  for (Work& work : works) work.wait();
 }
 
 }  // namespace cohort

@@ -2,16 +2,36 @@
 // replicas and workers that make different ones end in an error that names both.
 #pragma once
 
+#include <cstdint>
 #include <optional>
+#include <vector>
 
 #include <cohort/collective/call_purpose.h>
 #include <cohort/collective/communication_scope.h>
+#include <cohort/collective/work.h>
 #include <cohort/strategy/strategy_extended.h>
-#include <cohort/value/detail/merge_point.h>
-
-#include "workers_turn.h"
+#include <cohort/value/detail/variable_owner.h>
 
 namespace cohort {
+
+/// Finds workers that make a collective of the workers while others' replicas make one of the replicas. If a
+/// worker has several devices, the two have different communicators, whose calls are not compared, so both
+/// sides would wait until the deadline. Therefore the thread that makes a collective of the workers also
+/// makes a barrier of all replicas, on behalf of its own replicas, which are paused. The barrier runs beside
+/// the collective, and fails at once, on both sides, where replicas call something else.
+class WorkersTurn {
+ public:
+  /// Announces that this worker is about to make a collective of the workers for `purpose`, with this
+  /// deadline.
+  WorkersTurn(StrategyExtended& strategy, const CallPurpose& purpose, std::optional<double> timeout_seconds);
+
+  /// To be called when the collective has ended.
+  /// @throws InvalidArgument when it met a collective of replicas, naming the members that differ.
+  void end();
+
+ private:
+  std::vector<Work> barriers_;  // none where replicas and workers share a communicator
+};
 
 /// A collective of all replicas, made by a local replica on the calling thread.
 class [[nodiscard]] ReplicaCollective {

@@ -5,9 +5,55 @@
 
 #include <fmt/format.h>
 
-#include "leaf_arithmetic.h"
+#include <cohort/base/error.h>
+#include <cohort/collective/communication_scope.h>
+#include <cohort/strategy/collective_all_reduce.h>
+#include <cohort/strategy/destinations.h>
+#include <cohort/strategy/reduction_to_one_device.h>
+#include <cohort/strategy/sum_or_mean.h>
+
+#include "leaf_reduction.h"
 
 namespace cohort {
+
+SumOrMean::SumOrMean(ReduceOp op) : op_(op) {
+  if (op == ReduceOp::kSum || op == ReduceOp::kMean) return;
+  throw InvalidArgument("strategies reduce by sum or mean, not {}; use a Communicator for the others",
+                        to_string(op));
+}
+
+SumOrMean::SumOrMean(std::string_view name) : SumOrMean(parse_reduce_op(name)) {}
+
+namespace {
+
+Device parsed(std::string_view name) {
+  if (name.empty()) throw InvalidArgument("destinations cannot be empty; name a device, for example cpu:0");
+  return Device::parse(name);
+}
+
+}  // namespace
+
+Destinations::Destinations(std::string_view name) : devices_{parsed(name)} {}
+
+Destinations::Destinations(const Variable& variable) {
+  for (const Tensor& component : variable.components()) devices_.push_back(component.device());
+}
+
+void Destinations::add(std::span<const TensorOrSlices> component) {
+  if (component.empty()) throw InvalidArgument("destinations cannot be empty; a component has no tensors");
+  devices_.push_back(values_of(component.front()).device());
+}
+
+void Destinations::require_devices() const {
+  if (devices_.empty())
+    throw InvalidArgument(
+        "destinations cannot be empty; the value has no components, or the list no devices");
+}
+
+bool Destinations::matches(const Destinations& other) const {
+  return std::ranges::is_permutation(devices_, other.devices_);
+}
+
 namespace {
 
 void require_reducible(const Components& value) {
@@ -79,6 +125,78 @@ Components CrossDeviceOps::broadcast_implementation(const TensorOrSlices& value,
   copies.reserve(destinations.devices().size());
   for (const Device device : destinations.devices()) copies.push_back(copy_to(value, device));
   return copies;
+}
+
+namespace {
+
+TensorOrSlices moved_to(const TensorOrSlices& leaf, Device device) {
+  return values_of(leaf).device() == device ? leaf : copy_to(leaf, device);
+}
+
+}  // namespace
+
+ReductionToOneDevice::ReductionToOneDevice(ReductionToOneDeviceOptions options)
+    : options_(std::move(options)) {}
+
+Components ReductionToOneDevice::reduce_implementation(ReduceOp op, const ReduceRequest& request,
+                                                       const CommunicationOptions& /*options*/) {
+  const Device device = options_.reduce_to_device.value_or(request.destinations.devices().front());
+  std::vector<TensorOrSlices> components;
+  components.reserve(request.value.size());
+  for (const TensorOrSlices& component : request.value)
+    components.push_back(moved_to(prepared(op, component), device));
+  return placed(accumulated(op, components), request.destinations);
+}
+
+TensorOrSlices ReductionToOneDevice::accumulated(ReduceOp op,
+                                                 std::span<const TensorOrSlices> components) const {
+  if (!options_.accumulation_function || is_sparse(components.front())) return reduced(op, components);
+  std::vector<Tensor> tensors;
+  tensors.reserve(components.size());
+  for (const TensorOrSlices& component : components) tensors.push_back(std::get<Tensor>(component));
+  // The function may return one of its arguments, which are the caller's.
+  TensorOrSlices result = options_.accumulation_function(tensors).clone();
+  if (op == ReduceOp::kMean) divide(result, components.size());
+  return result;
+}
+
+namespace {
+
+/// What this process contributes to one value.
+TensorOrSlices own_part(ReduceOp op, const Components& value) {
+  std::vector<TensorOrSlices> components;
+  components.reserve(value.size());
+  for (const TensorOrSlices& component : value) components.push_back(prepared(op, component));
+  return components.size() == 1 ? components.front() : reduced(op, components);
+}
+
+}  // namespace
+
+CollectiveAllReduce::CollectiveAllReduce() = default;
+CollectiveAllReduce::CollectiveAllReduce(Communicator& workers)
+    : workers_(&workers), reducer_(std::make_unique<LeafReducer>()) {}
+CollectiveAllReduce::~CollectiveAllReduce() = default;
+
+Components CollectiveAllReduce::reduce_implementation(ReduceOp op, const ReduceRequest& request,
+                                                      const CommunicationOptions& options) {
+  return std::move(batch_reduce_implementation(op, {&request, 1}, options).front());
+}
+
+std::vector<Components> CollectiveAllReduce::batch_reduce_implementation(
+    ReduceOp op, std::span<const ReduceRequest> requests, const CommunicationOptions& options) {
+  // Workers have equally many components, so the mean of the workers' means is the mean over all.
+  std::vector<TensorOrSlices> values;
+  values.reserve(requests.size());
+  for (const ReduceRequest& request : requests) values.push_back(own_part(op, request.value));
+  if (workers() > 1) {
+    const CommunicationScope scope(*workers_, options);
+    values = reducer_->all_reduced(*workers_, values, op);
+  }
+  std::vector<Components> results;
+  results.reserve(requests.size());
+  for (std::size_t i = 0; i < requests.size(); ++i)
+    results.push_back(placed(values[i], requests[i].destinations));
+  return results;
 }
 
 }  // namespace cohort

@@ -7,10 +7,7 @@
 #include <cohort/strategy/strategy.h>
 
 #include "collective_scopes.h"
-#include "gather_along.h"
-#include "leaf_arithmetic.h"
-#include "leaf_reducer.h"
-#include "reduce_scatter.h"
+#include "leaf_reduction.h"
 #include "replica_run.h"
 
 namespace cohort {

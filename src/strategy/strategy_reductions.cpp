@@ -11,9 +11,7 @@
 #include <cohort/strategy/strategy_extended.h>
 
 #include "collective_scopes.h"
-#include "gather_along.h"
-#include "leaf_arithmetic.h"
-#include "leaf_reducer.h"
+#include "leaf_reduction.h"
 
 namespace cohort {
 namespace {

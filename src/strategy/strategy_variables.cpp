@@ -6,7 +6,7 @@
 #include <cohort/strategy/strategy_extended.h>
 
 #include "collective_scopes.h"
-#include "gather_slices.h"
+#include "leaf_reduction.h"
 #include "value/thread_scopes.h"
 
 namespace cohort {

@@ -1,15 +1,18 @@
-// A file that grows at its end, and is whole as far as it was flushed: a flush that fails leaves what was
-// there before.
+// Files of logs, and the texts in them: fields of CSV and of JSON.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <string>
 #include <string_view>
+#include <vector>
+
+#include <cohort/summary/summary_value.h>
 
 namespace cohort {
 
-/// One thread at a time.
+/// A file that grows at its end, and is whole as far as it was flushed: a flush that fails leaves what was
+/// there before. One thread at a time.
 class LogFile {
  public:
   enum class Begin { kNew, kEmpty, kAtEnd };
@@ -53,5 +56,24 @@ class LogFile {
   int descriptor_ = -1;
   std::int64_t size_ = 0;  ///< that has been written
 };
+
+// Fields of CSV files, RFC 4180.
+
+/// In quotation marks where the field needs them. A line break becomes a space: a row is one line.
+void append_csv(std::string& out, std::string_view field, char separator);
+
+/// Of a line without its end; at least one.
+[[nodiscard]] std::vector<std::string> csv_fields(std::string_view line, char separator);
+
+// Values of summaries as JSON.
+
+/// With the digits that give the same number back; what JSON lacks are "NaN", "Infinity" and "-Infinity".
+void append_json(std::string& out, double number);
+
+/// Quoted; bytes that are no UTF-8 are taken for Latin-1.
+void append_json(std::string& out, std::string_view text);
+
+/// A number, a text, or lists of them.
+void append_json(std::string& out, const SummaryValue& value);
 
 }  // namespace cohort

@@ -7,10 +7,10 @@
 #include <cohort/strategy/replica_context.h>
 #include <cohort/value/context.h>
 
+#include "base/clocks.h"
 #include "summary/event_message.h"
 #include "summary/histogram.h"
 #include "summary/summary_queue.h"
-#include "summary/wall_time.h"
 
 namespace cohort {
 namespace {

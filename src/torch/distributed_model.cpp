@@ -9,7 +9,6 @@
 #include <fmt/format.h>
 #include <torch/nn/module.h>
 
-#include "buffer_exchange.h"
 #include "module_state.h"
 #include "reduced_gradients.h"
 

@@ -2,18 +2,26 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <optional>
+#include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include <cohort/base/deadline.h>
+#include <cohort/base/error.h>
 #include <cohort/base/log.h>
 #include <cohort/checkpoint/checkpoint_folder.h>
 #include <cohort/cluster/cluster_roles.h>
 
-#include "trainer/exports.h"
-#include "trainer/training_end.h"
+#include "training_checkpoints.h"
 
 namespace cohort {
 
@@ -52,6 +60,97 @@ bool is_time(const Strategy& strategy, const std::optional<Clock::time_point>& l
   const Tensor verdict = Tensor::scalar(std::int64_t{!latest || Clock::now() - *latest >= Seconds(throttle)});
   if (strategy.extended().workers() > 1) strategy.extended().workers_communicator().broadcast(verdict, 0);
   return verdict.item<std::int64_t>() != 0;
+}
+
+/// What the exporters of train_and_evaluate save.
+class Exports {
+ public:
+  /// @throws InvalidArgument for exporters without a name, or of one name; as CheckpointManager.
+  Exports(const Training& training, const std::string& folder, const std::vector<Exporter>& exporters);
+
+  /// After an evaluation of the parameters that the training has now. Collective.
+  void evaluated(const Evaluation& evaluation);
+  /// After the last one.
+  void finish(const Evaluation& evaluation);
+
+ private:
+  struct Export {
+    Exporter exporter;
+    Monitor monitor;
+    std::unique_ptr<SavedParameters> saved;
+    std::optional<double> best = {};
+  };
+
+  /// Whether it saves, which it remembers of the best.
+  [[nodiscard]] bool wants(Export& each, const Evaluation& evaluation) const;
+
+  const Training& training_;
+  std::vector<Export> exports_;
+};
+
+Exports::Exports(const Training& training, const std::string& folder, const std::vector<Exporter>& exporters)
+    : training_(training) {
+  for (const Exporter& exporter : exporters) {
+    const bool is_taken = std::ranges::count(exporters, exporter.name, &Exporter::name) > 1;
+    if (exporter.name.empty() || is_taken)
+      throw InvalidArgument("train_and_evaluate: the name '{}' of an exporter is {}", exporter.name,
+                            is_taken ? "that of another one, too" : "empty");
+    exports_.push_back({exporter, Monitor(exporter.monitor, exporter.mode),
+                        std::make_unique<SavedParameters>(
+                            training, folder + "/export/" + exporter.name,
+                            CheckpointManagerOptions{.max_to_keep = exporter.exports_to_keep})});
+    if (exporter.when == ExportWhen::kBest) exports_.back().monitor.begin(training, "an exporter");
+  }
+}
+
+void Exports::evaluated(const Evaluation& evaluation) {
+  for (Export& each : exports_)
+    if (wants(each, evaluation)) each.saved->save(evaluation.step, evaluation.logs);
+}
+
+void Exports::finish(const Evaluation& evaluation) {
+  for (const Export& each : exports_)
+    if (each.exporter.when == ExportWhen::kFinal) each.saved->save(evaluation.step, evaluation.logs);
+}
+
+bool Exports::wants(Export& each, const Evaluation& evaluation) const {
+  if (each.exporter.when == ExportWhen::kFinal) return false;
+  if (each.exporter.when == ExportWhen::kLatest) return true;
+  const std::optional<double> value = each.monitor.read(evaluation.logs, training_);
+  if (!value || std::isnan(*value) || (each.best && !each.monitor.is_better(*value, *each.best)))
+    return false;
+  each.best = value;
+  return true;
+}
+
+// A file in the folder of checkpoints says that the training has ended, though it has not had all its steps;
+// by it an evaluator knows.
+
+std::string file_in(const std::string& folder) { return folder + "/training-ended"; }
+
+/// Says that a training to `max_steps` has ended after `step` steps. @throws Unavailable naming the file.
+void mark_training_end(const std::string& folder, std::int64_t step, std::int64_t max_steps) {
+  const std::string file = file_in(folder);
+  const std::string unfinished = file + ".new";
+  std::ofstream stream(unfinished);
+  stream << fmt::format("{} of {}\n", step, max_steps);
+  stream.close();
+  std::error_code error;
+  std::filesystem::rename(unfinished, file, error);
+  if (!stream || error) throw Unavailable("train_and_evaluate: '{}' cannot be written", file);
+}
+
+/// Whether a training to `max_steps` has ended.
+bool has_training_ended(const std::string& folder, std::int64_t max_steps) {
+  std::ifstream stream(file_in(folder));
+  std::int64_t step = 0;
+  std::string of;
+  std::int64_t steps = 0;
+  if (!(stream >> step >> of >> steps) || steps != max_steps) return false;
+  // Its last step is saved before the mark is made, so a mark without it is one of a training that was
+  // removed.
+  const std::vector<FoundCheckpoint> found = list_checkpoints(folder);
+  return !found.empty() && found.back().step >= step;
 }
 
 /// Evaluates what the training has now, exports it, and tells of it.

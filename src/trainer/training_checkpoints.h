@@ -1,4 +1,4 @@
-// The checkpoints of a fit: what is in them, and when they are made.
+// The checkpoints of a training: those of a fit, from which it goes on, and those of its parameters alone.
 #pragma once
 
 #include <cstdint>
@@ -10,11 +10,27 @@
 #include <cohort/checkpoint/preemption_checkpoint_handler.h>
 #include <cohort/train/metrics/metric.h>
 #include <cohort/trainer/callback.h>
-#include <cohort/trainer/detail/fit_position.h>
 #include <cohort/trainer/detail/training_loop.h>
 
 namespace cohort::detail {
 
+/// Saves the parameters of a training, and nothing else.
+class SavedParameters {
+ public:
+  /// @throws InvalidArgument for a training without parameters; as CheckpointManager.
+  SavedParameters(const Training& training, std::string folder, const CheckpointManagerOptions& options);
+
+  /// A restart may come to a step again that was saved before; then it is saved anew. Collective.
+  void save(std::int64_t step, const Logs& logs);
+
+ private:
+  bool removes_;  ///< this process does
+  std::string folder_;
+  Checkpoint checkpoint_;
+  CheckpointManager manager_;
+};
+
+/// Of a fit: what is in them, and when they are made.
 class TrainingCheckpoints {
  public:
   /// Restores the newest checkpoint, where there is one, to the training and `position`, which outlives it.

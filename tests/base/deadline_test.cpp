@@ -4,7 +4,7 @@
 
 #include <gmock/gmock.h>
 
-#include "base/grace_time.h"
+#include "base/clocks.h"
 
 namespace cohort {
 namespace {

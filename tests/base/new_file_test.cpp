@@ -1,5 +1,5 @@
 // Files that appear when they are complete, what their writers leave behind, and opening files that are none.
-#include "base/new_file.h"
+#include "base/files.h"
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -17,7 +17,6 @@
 
 #include <cohort/base/error.h>
 
-#include "base/regular_file.h"
 #include "temporary_folder.h"
 
 namespace cohort {

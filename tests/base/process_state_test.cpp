@@ -1,4 +1,4 @@
-#include "base/process_state.h"
+#include "base/system_calls.h"
 
 #include <sys/types.h>
 #include <sys/wait.h>

@@ -1,4 +1,4 @@
-#include "base/stamp_clock.h"
+#include "base/clocks.h"
 
 #include <chrono>
 #include <thread>

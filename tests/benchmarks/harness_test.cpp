@@ -1,13 +1,15 @@
-#include "harness.h"
-
 #include <array>
+#include <atomic>
 #include <cstring>
+#include <numeric>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "collective.h"
 #include "exact_values.h"
-#include "thread_team.h"
+#include "harness.h"
+#include "team.h"
 
 namespace cohort::bench {
 namespace {
@@ -150,6 +152,65 @@ TEST(Harness, SaysThatNothingWasChecked) {
   Copier copier;
   const std::array contenders{copier.contender(false)};
   EXPECT_EQ(measure_alone(contenders, {.check = false, .loops = 1, .iterations = 1})[0].wrong, std::nullopt);
+}
+
+using testing::ElementsAre;
+
+TEST(UnevenCounts, GrowWithTheRankAndAddUp) {
+  EXPECT_THAT(uneven_counts({.members = 1, .elements = 5}), ElementsAre(5));
+  EXPECT_THAT(uneven_counts({.members = 3, .elements = 60}), ElementsAre(10, 20, 30));
+  EXPECT_THAT(uneven_counts({.members = 3, .elements = 64}), ElementsAre(10, 20, 34));
+}
+
+TEST(UnevenCounts, OfFewElementsLeaveSomeMembersNone) {
+  EXPECT_THAT(uneven_counts({.members = 3, .elements = 1}), ElementsAre(0, 0, 1));
+}
+
+TEST(BlockOfEach, IsEveryMembersInputByRank) {
+  const std::vector<ResultPart> parts = block_of_each({.member = 1, .members = 3, .elements = 12});
+  ASSERT_EQ(parts.size(), 3u);
+  for (int member = 0; member < 3; ++member) {
+    const ResultPart& part = parts[static_cast<std::size_t>(member)];
+    EXPECT_EQ(part.source, member);
+    EXPECT_EQ(part.first, 0u);
+    EXPECT_EQ(part.elements, 4u);
+  }
+}
+
+TEST(ThreadTeam, CombinesWhatItsMembersHave) {
+  std::atomic<int> members_seen = 0;
+  run_thread_team(3, [&](int member, const Team& team) {
+    for (int round = 0; round < 100; ++round) {
+      EXPECT_EQ(team.from_first(member + round), round);
+      std::array<double, 2> values{1.0 * member, 1.0 * round - member};
+      team.take_maximum(values);
+      EXPECT_EQ(values[0], 2);
+      EXPECT_EQ(values[1], round);
+      EXPECT_EQ(team.sum(static_cast<std::uint64_t>(member)), 3u);
+    }
+    ++members_seen;
+  });
+  EXPECT_EQ(members_seen, 3);
+}
+
+TEST(BarrierCheck, AcceptsABarrier) {
+  run_thread_team(2, [](int /*member*/, const Team& team) {
+    EXPECT_EQ(count_early_leavers([&] { team.barrier(); }, team), 0u);
+  });
+}
+
+TEST(BarrierCheck, SeesOneThatWaitsForNobody) {
+  run_thread_team(2, [](int member, const Team& team) {
+    // Member 1 does not come before member 0 is through with all of its calls.
+    if (member == 1) team.barrier();
+    int calls = 0;
+    const auto early = count_early_leavers(
+        [&] {
+          if (member == 0 && ++calls == 200) team.barrier();
+        },
+        team);
+    EXPECT_GT(early.value_or(0), 0u);
+  });
 }
 
 }  // namespace

@@ -14,7 +14,7 @@
 #include "parameters/parameters.h"
 #include "profile/profile.h"
 #include "sweep/sweep.h"
-#include "training/sharded_optimizer.h"
+#include "training/training.h"
 
 namespace cohort::bench {
 namespace {

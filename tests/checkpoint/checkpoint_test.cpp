@@ -8,7 +8,6 @@
 #include "base/timeline_spans.h"
 #include "checkpoint/format/file.h"
 #include "disk.h"
-#include "largest_file.h"
 #include "temporary_folder.h"
 
 namespace cohort::testing {

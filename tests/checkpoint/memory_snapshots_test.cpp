@@ -1,5 +1,5 @@
 // Snapshots of workers that are threads of this process, on hosts that are folders.
-#include "checkpoint/memory/memory_snapshots.h"
+#include "checkpoint/memory_snapshots.h"
 
 #include <filesystem>
 #include <fstream>
@@ -12,8 +12,8 @@
 
 #include "../strategy/fake_cluster.h"
 #include "../strategy/strategies.h"
+#include "checkpoint/format/folder.h"
 #include "checkpoint/format/manifest.h"
-#include "checkpoint/format/piece_reader.h"
 #include "temporary_folder.h"
 
 namespace cohort::testing {

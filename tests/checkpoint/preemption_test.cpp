@@ -14,9 +14,9 @@
 
 #include "../strategy/fake_cluster.h"
 #include "../strategy/strategies.h"
-#include "checkpoint/preemption/slurm_end_time.h"
-#include "preemption_contract.h"
+#include "checkpoint/preemption/preemption_notices.h"
 #include "temporary_folder.h"
+#include "worker_contracts.h"
 
 namespace cohort::testing {
 namespace {

@@ -1,5 +1,5 @@
 // Which launcher's variables are believed.
-#include "cluster/launcher_place.h"
+#include "cluster/launcher.h"
 
 #include <gmock/gmock.h>
 

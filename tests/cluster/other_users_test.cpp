@@ -23,9 +23,9 @@
 
 #include "blob_meeting.h"
 #include "cluster/descriptor_exchange.h"
-#include "cluster/fd.h"
 #include "cluster/peer_watch.h"
-#include "cluster/watch_address.h"
+#include "cluster/sockets.h"
+#include "cluster/watch_link.h"
 
 namespace cohort {
 namespace {

@@ -1,4 +1,4 @@
-#include "cluster/visible_gpus.h"
+#include "cluster/launcher.h"
 
 #include <gtest/gtest.h>
 

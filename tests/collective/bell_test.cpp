@@ -1,5 +1,5 @@
 // A bell wakes its sleepers, in its own process and in another.
-#include "collective/node/bell.h"
+#include "collective/node/waiting.h"
 
 #include <sys/mman.h>
 #include <sys/wait.h>

@@ -9,9 +9,8 @@
 
 #include <cohort/collective/thread_communicator.h>
 
-#include "buffer_checks_contract.h"
 #include "collective/communicator_base.h"
-#include "collective_contract.h"
+#include "communicator_contracts.h"
 #include "members.h"
 #include "thrown.h"
 

@@ -2,9 +2,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "call_options_contract.h"
+#include "communicator_contracts.h"
 #include "members.h"
-#include "network_members.h"
 
 namespace cohort::testing {
 namespace {

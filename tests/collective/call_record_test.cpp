@@ -12,7 +12,7 @@
 
 #include <gtest/gtest.h>
 
-#include "collective/record/call_recorder.h"
+#include "collective/record/call_record.h"
 #include "collective/record/record_reader.h"
 
 namespace cohort {

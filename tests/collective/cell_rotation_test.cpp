@@ -1,7 +1,7 @@
 // Every order in which the steps of two and three members can interleave, for sequences of
 // calls of all forms: no member reads a line, slot or cell that another has begun to write
 // again, and none waits for ever. Fewer lines or cells are found to be too few.
-#include "collective/node/cell_rotation.h"
+#include "collective/node/control_block.h"
 
 #include <algorithm>
 #include <array>

@@ -7,8 +7,7 @@
 
 #include <gmock/gmock.h>
 
-#include "guarded_buffer.h"
-#include "simd_targets_test.h"
+#include "kernel_test.h"
 
 namespace cohort {
 namespace {

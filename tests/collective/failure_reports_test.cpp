@@ -19,11 +19,10 @@
 #include <cohort/collective/call_purpose.h>
 #include <cohort/collective/communication_scope.h>
 
-#include "base/host_name.h"
+#include "base/system_calls.h"
 #include "collective/network_communicators.h"
 #include "collective/node_communicators.h"
-#include "collective/record/report_json.h"
-#include "collective/record/report_lines.h"
+#include "collective/record/job_report.h"
 #include "thread_transport.h"
 
 namespace cohort::testing {

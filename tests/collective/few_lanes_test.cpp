@@ -6,11 +6,10 @@
 
 #include <gmock/gmock.h>
 
-#include "collective/choice/tuning_store.h"
+#include "collective/choice/tuning_figures.h"
 #include "collective/network/cost_model.h"
-#include "collective_contract.h"
-#include "network_members.h"
-#include "reproducible_contract.h"
+#include "communicator_contracts.h"
+#include "members.h"
 
 namespace cohort::testing {
 namespace {

@@ -13,11 +13,9 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
-#include "collective/choice/tuning_store.h"
-#include "collective/network/binomial_tree.h"
-#include "collective/network/bruck.h"
+#include "collective/choice/tuning_figures.h"
 #include "collective/network/cost_model.h"
-#include "network_members.h"
+#include "members.h"
 
 namespace cohort::network {
 namespace {

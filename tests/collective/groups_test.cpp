@@ -7,12 +7,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "collective/context_ids.h"
+#include "collective/call/split_exchange.h"
 #include "device/node_heap.h"
 
-#include "groups_contract.h"
+#include "communicator_contracts.h"
 #include "members.h"
-#include "network_members.h"
 
 namespace cohort::testing {
 namespace {

@@ -1,5 +1,5 @@
 // Collectives in flight on several communicators of threads at once, in random order.
-#include "interleavings.h"
+#include "communicator_contracts.h"
 
 #include <thread>
 

@@ -10,9 +10,6 @@
 
 #include <cohort/base/error.h>
 
-#include "collective/record/report_json.h"
-#include "collective/record/report_lines.h"
-#include "collective/record/report_table.h"
 #include "thrown.h"
 
 namespace cohort {

@@ -6,11 +6,10 @@
 
 #include <gmock/gmock.h>
 
-#include "collective/node/level_tree.h"
+#include "collective/node/levels.h"
 
-#include "collective_contract.h"
-#include "level_members.h"
-#include "short_deadline.h"
+#include "communicator_contracts.h"
+#include "members.h"
 #include "thrown.h"
 
 namespace cohort::testing {

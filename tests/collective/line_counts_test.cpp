@@ -4,7 +4,7 @@
 
 #include <gmock/gmock.h>
 
-#include "level_members.h"
+#include "members.h"
 
 namespace cohort::testing {
 namespace {

@@ -8,10 +8,8 @@
 #include <gtest/gtest.h>
 
 #include "collective/network/cost_model.h"
-#include "collective/network/lane_algorithm.h"
-#include "collective/network/recursive_doubling.h"
-#include "collective/network/ring.h"
-#include "collective/network/stream.h"
+#include "collective/network/lane.h"
+#include "collective/network/lane_algorithms.h"
 #include "collective/task/task_group.h"
 #include "thread_transport.h"
 

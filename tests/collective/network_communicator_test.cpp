@@ -10,9 +10,8 @@
 
 #include <cohort/collective/communication_scope.h>
 
-#include "collective_contract.h"
-#include "network_members.h"
-#include "reproducible_contract.h"
+#include "communicator_contracts.h"
+#include "members.h"
 #include "thrown.h"
 
 namespace cohort::testing {

@@ -1,5 +1,5 @@
 // What calls in flight have in common, without a communicator.
-#include "collective/operation_in_flight.h"
+#include "collective/call/operation_in_flight.h"
 
 #include <deque>
 #include <memory>

@@ -5,8 +5,8 @@
 
 #include <gmock/gmock.h>
 
+#include "communicator_contracts.h"
 #include "members.h"
-#include "packing_contract.h"
 
 namespace cohort::testing {
 namespace {

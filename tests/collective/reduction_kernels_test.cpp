@@ -14,8 +14,7 @@
 #include <cohort/base/error.h>
 #include <cohort/collective/reduction.h>
 
-#include "guarded_buffer.h"
-#include "simd_targets_test.h"
+#include "kernel_test.h"
 
 namespace cohort {
 namespace {

@@ -8,7 +8,6 @@
 
 #include "chain.h"
 #include "members.h"
-#include "network_members.h"
 
 namespace cohort::testing {
 namespace {

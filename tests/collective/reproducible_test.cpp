@@ -6,11 +6,11 @@
 
 #include <cohort/collective/reduction.h>
 
-#include "collective/choice/tuning_store.h"
+#include "collective/choice/tuning_figures.h"
+#include "communicator_contracts.h"
 #include "members.h"
-#include "ordered_values.h"
 #include "pretended_cluster.h"
-#include "reproducible_contract.h"
+#include "reduction_inputs.h"
 
 namespace cohort::testing {
 namespace {

@@ -12,7 +12,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "collective/network/call_report.h"
 #include "thread_transport.h"
 
 namespace cohort::network {

@@ -1,5 +1,5 @@
 // Very many all-reduces over members that are threads.
-#include "soak.h"
+#include "communicator_contracts.h"
 
 #include <gtest/gtest.h>
 

@@ -4,7 +4,7 @@
 
 #include "collective/node_communicators.h"
 
-#include "collective_contract.h"
+#include "communicator_contracts.h"
 #include "members.h"
 #include "thrown.h"
 

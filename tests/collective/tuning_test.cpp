@@ -9,9 +9,8 @@
 
 #include <gmock/gmock.h>
 
-#include "collective/choice/tuning_file.h"
+#include "collective/choice/tuning_figures.h"
 #include "members.h"
-#include "network_members.h"
 #include "temporary_folder.h"
 
 namespace cohort::testing {

@@ -2,7 +2,7 @@
 #include <cstdlib>
 #include <iostream>
 
-#include "layouts.h"
+#include "layout.h"
 #include "replay.h"
 
 int main(int argc, char** argv) {

@@ -10,8 +10,6 @@
 #include <cohort/strategy/multi_worker_mirrored_strategy.h>
 #include <cohort/strategy/one_device_strategy.h>
 
-#include "layouts.h"
-
 namespace cohort::conformance {
 namespace {
 

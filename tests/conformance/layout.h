@@ -1,6 +1,9 @@
-// Where a scenario takes place: a strategy, as the prefix of the recorded lines names it.
+// Where a scenario takes place: a strategy, as the prefix of the recorded lines names it; and which of these
+// layouts which program replays.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -51,5 +54,26 @@ class Layout {
   Bootstrap* bootstrap_;
   Strategy strategy_;
 };
+
+/// Layouts of one process; "" for lines without a strategy.
+inline constexpr std::array<std::string_view, 6> kDeviceLayouts{"",          "default1",  "onedevice1",
+                                                                "mirrored2", "mirrored3", "central2"};
+/// The layout of two ranks.
+inline constexpr std::string_view kWorkersLayout = "mwms2";
+
+/// Lines about training, whose strategies are the scenarios' own.
+inline constexpr std::string_view kTrainingLayout = "training";
+
+/// Layouts whose tasks are processes. Their strategies are the scenarios' own.
+inline constexpr std::array<std::string_view, 10> kTaskLayouts{
+    "ps11", "ps22",          "ps_w1_p1",   "ps_w2_p1",   "ps_w2_p2",
+    "psv1", "psv1_c1_w1_p1", "psv1_w1_p1", "psv1_w2_p2", "psv1_w2_p3"};
+
+[[nodiscard]] constexpr bool is_device_layout(std::string_view layout) {
+  return std::ranges::find(kDeviceLayouts, layout) != kDeviceLayouts.end();
+}
+[[nodiscard]] constexpr bool is_task_layout(std::string_view layout) {
+  return std::ranges::find(kTaskLayouts, layout) != kTaskLayouts.end();
+}
 
 }  // namespace cohort::conformance

@@ -12,7 +12,7 @@
 
 #include <fmt/format.h>
 
-#include "layouts.h"
+#include "layout.h"
 
 namespace cohort::conformance {
 namespace {

@@ -9,8 +9,7 @@
 
 #include <fmt/format.h>
 
-#include "layouts.h"
-#include "rules.h"
+#include "layout.h"
 
 namespace cohort::conformance {
 namespace {

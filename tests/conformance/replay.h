@@ -5,6 +5,7 @@
 #include <map>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include <cohort/cluster/bootstrap.h>
 
@@ -57,5 +58,19 @@ class Replay {
 
 /// Whether two outcomes are the same: numbers within the records' 6 digits, any error for any error.
 [[nodiscard]] bool same_outcome(const Json& a, const Json& b);
+
+// Why a recorded line is not replayed. docs/conformance.md explains each rule.
+
+/// A line without meaning here: C++ has nothing that corresponds, or the compiler refuses it.
+struct Rule {
+  std::string_view pattern;  ///< of ids; `*` stands for anything
+  std::string_view reason;
+};
+
+/// The first rule whose pattern fits, or null.
+[[nodiscard]] const Rule* find_rule(std::string_view id);
+[[nodiscard]] std::span<const Rule> all_rules();
+
+[[nodiscard]] bool matches(std::string_view text, std::string_view pattern);
 
 }  // namespace cohort::conformance

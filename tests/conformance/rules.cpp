@@ -1,4 +1,4 @@
-#include "rules.h"
+#include "replay.h"
 
 #include <algorithm>
 

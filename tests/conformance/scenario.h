@@ -28,14 +28,14 @@ struct Scenario {
 
 /// An outcome of some lines of a family that is not the original's, on purpose.
 struct FamilyDifference {
-  std::string_view pattern;                    ///< of ids, as in rules.h
+  std::string_view pattern;                    ///< of ids, as in replay.h
   std::string_view why;                        ///< a row of "Deliberate differences" in docs/conformance.md
   std::function<Json(const Record&)> outcome;  ///< what comes out instead
 };
 
 /// Lines of golden2.jsonl that one function replays.
 struct Family {
-  std::vector<std::string_view> patterns;  ///< of ids, as in rules.h
+  std::vector<std::string_view> patterns;  ///< of ids, as in replay.h
   std::function<Json(const Record&)> run;  ///< returns what comes out, or throws an Error
   std::vector<FamilyDifference> differences = {};
 };

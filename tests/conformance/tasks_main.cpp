@@ -11,7 +11,6 @@
 
 #include "replay.h"
 #include "tasks/coordinated.h"
-#include "tasks/faults.h"
 #include "tasks/training_tasks.h"
 
 namespace cohort::conformance {

@@ -2,7 +2,7 @@
 #include <cstdlib>
 #include <iostream>
 
-#include "layouts.h"
+#include "layout.h"
 #include "replay.h"
 #include "training/families.h"
 

@@ -5,7 +5,7 @@
 
 #include <cohort/mpi/session.h>
 
-#include "layouts.h"
+#include "layout.h"
 #include "replay.h"
 
 int main(int argc, char** argv) {

@@ -11,7 +11,7 @@
 #include <cohort/server/sharded_variable.h>
 #include <cohort/value/variable_creator_scope.h>
 
-#include "server/server_variable.h"
+#include "server/client/server_variables.h"
 #include "task_processes.h"
 
 namespace cohort {

@@ -11,8 +11,8 @@
 #include <cohort/train/optimizers/adam.h>
 
 #include "counters.h"
-#include "server/commit_message.h"
-#include "server/connections.h"
+#include "server/client/connections.h"
+#include "server/serving/protocol.h"
 #include "standby_job.h"
 
 namespace cohort {

@@ -20,7 +20,7 @@
 #include <cohort/train/optimizers/momentum.h>
 
 #include "calls_counted.h"
-#include "cuda/graph_part.h"
+#include "cuda/capture.h"
 #include "thrown.h"
 
 namespace cohort::testing {

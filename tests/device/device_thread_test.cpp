@@ -8,7 +8,7 @@
 
 #include <cohort/base/error.h>
 
-#include "device/topology.h"
+#include "device/machine.h"
 
 namespace cohort {
 namespace {

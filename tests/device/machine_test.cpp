@@ -8,7 +8,6 @@
 #include <cohort/base/error.h>
 
 #include "device/hwloc_topology.h"
-#include "device/topology.h"
 #include "temporary_folder.h"
 
 namespace cohort {

@@ -14,7 +14,7 @@
 #include <cohort/device/tensor.h>
 
 #include "device/node_heap.h"
-#include "mapped_pages.h"
+#include "stopping_page.h"
 #include "thrown.h"
 
 namespace cohort {

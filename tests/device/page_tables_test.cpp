@@ -1,4 +1,4 @@
-#include "device/page_tables.h"
+#include "device/node_heap.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

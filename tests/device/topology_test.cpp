@@ -1,4 +1,4 @@
-#include "device/topology.h"
+#include "device/machine.h"
 
 #include <sched.h>
 

@@ -12,7 +12,7 @@
 
 #include <gmock/gmock.h>
 
-#include "base/host_name.h"
+#include "base/system_calls.h"
 #include "batches.h"
 
 namespace cohort::testing {

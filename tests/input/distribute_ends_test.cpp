@@ -4,7 +4,7 @@
 #include <cohort/input/distribute.h>
 #include <cohort/strategy/mirrored_strategy.h>
 
-#include "distributed_steps.h"
+#include "batches.h"
 
 namespace cohort::testing {
 namespace {

@@ -7,7 +7,7 @@
 #include <cohort/strategy/mirrored_strategy.h>
 #include <cohort/strategy/one_device_strategy.h>
 
-#include "distributed_steps.h"
+#include "batches.h"
 
 namespace cohort::testing {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <cohort/strategy/mirrored_strategy.h>
 
-#include "distributed_steps.h"
+#include "batches.h"
 
 namespace cohort::testing {
 namespace {

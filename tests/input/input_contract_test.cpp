@@ -1,5 +1,5 @@
 // The contract of distributed datasets, with workers that are threads.
-#include "input_contract.h"
+#include "worker_contracts.h"
 
 #include <functional>
 #include <tuple>

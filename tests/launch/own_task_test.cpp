@@ -8,7 +8,7 @@
 
 #include <gmock/gmock.h>
 
-#include "remote/task_listeners.h"
+#include "remote/supervised_task.h"
 
 namespace cohort::supervise {
 namespace {

@@ -1,9 +1,7 @@
 // Which servers' standbys may take over, as hosts are lost and servers go on alone.
-#include "standbys.h"
+#include "job.h"
 
 #include <gmock/gmock.h>
-
-#include "job.h"
 
 namespace cohort::supervise {
 namespace {

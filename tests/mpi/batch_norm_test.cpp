@@ -3,8 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include "batch_norm_contract.h"
 #include "mpi_main.h"
+#include "worker_contracts.h"
 
 namespace cohort::testing {
 namespace {

@@ -1,8 +1,7 @@
 // COHORT_CHECK_BUFFERS=true under MPI, whatever carries the collectives.
 #include <gtest/gtest.h>
 
-#include "buffer_checks_contract.h"
-#include "collective_contract.h"
+#include "communicator_contracts.h"
 #include "rank_values.h"
 
 namespace cohort::testing {

@@ -3,7 +3,7 @@
 
 #include <cohort/base/config.h>
 
-#include "call_options_contract.h"
+#include "communicator_contracts.h"
 #include "rank_values.h"
 
 namespace cohort {

@@ -10,11 +10,10 @@
 #include <cohort/checkpoint/checkpoint_folder.h>
 #include <cohort/strategy/multi_worker_mirrored_strategy.h>
 
-#include "checkpoint_contract.h"
-#include "largest_file.h"
 #include "mpi_main.h"
-#include "shared_slots_contract.h"
+#include "temporary_folder.h"
 #include "thrown.h"
+#include "worker_contracts.h"
 
 namespace cohort::testing {
 namespace {

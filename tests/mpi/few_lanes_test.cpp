@@ -7,7 +7,7 @@
 
 #include <cohort/base/config.h>
 
-#include "collective/choice/tuning_file.h"
+#include "collective/choice/tuning_figures.h"
 #include "rank_values.h"
 
 namespace cohort {

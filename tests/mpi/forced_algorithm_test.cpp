@@ -4,7 +4,7 @@
 
 #include <gmock/gmock.h>
 
-#include "collective_contract.h"
+#include "communicator_contracts.h"
 #include "rank_values.h"
 
 namespace cohort {

@@ -5,10 +5,10 @@
 
 #include <gtest/gtest.h>
 
+#include "communicator_contracts.h"
 #include "device/node_heap.h"
-#include "groups_contract.h"
 #include "rank_values.h"
-#include "short_deadline.h"
+#include "thrown.h"
 
 namespace cohort {
 namespace {

@@ -1,8 +1,8 @@
 // Workers that are ranks, of which one makes another collective than the others.
 #include <gtest/gtest.h>
 
-#include "identity_contract.h"
 #include "rank_values.h"
+#include "worker_contracts.h"
 
 namespace cohort::testing {
 namespace {

@@ -1,8 +1,8 @@
 // The contract of distributed datasets, with workers that are ranks.
 #include <gmock/gmock.h>
 
-#include "input_contract.h"
 #include "mpi_main.h"
+#include "worker_contracts.h"
 
 namespace cohort::testing {
 namespace {

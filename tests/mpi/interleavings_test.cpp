@@ -1,5 +1,5 @@
 // Collectives in flight on several communicators over MPI at once, in random order.
-#include "interleavings.h"
+#include "communicator_contracts.h"
 
 #include <vector>
 

@@ -2,7 +2,7 @@
 // the limits.
 #include <gtest/gtest.h>
 
-#include "collective_contract.h"
+#include "communicator_contracts.h"
 #include "rank_values.h"
 
 namespace cohort::testing {

@@ -1,8 +1,8 @@
 // Metrics and losses over the ranks of the job.
 #include <gtest/gtest.h>
 
-#include "metric_contract.h"
 #include "rank_values.h"
+#include "worker_contracts.h"
 
 namespace cohort::testing {
 namespace {

@@ -13,7 +13,6 @@
 #include <cohort/collective/communication_scope.h>
 
 #include "rank_values.h"
-#include "short_deadline.h"
 #include "thrown.h"
 
 namespace cohort {

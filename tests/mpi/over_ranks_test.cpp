@@ -11,9 +11,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "collective_contract.h"
+#include "communicator_contracts.h"
 #include "rank_values.h"
-#include "short_deadline.h"
+#include "thrown.h"
 
 namespace cohort {
 namespace {

@@ -1,5 +1,5 @@
 // Packed collectives over ranks.
-#include "packing_contract.h"
+#include "communicator_contracts.h"
 
 #include <gtest/gtest.h>
 

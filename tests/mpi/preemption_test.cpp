@@ -7,7 +7,7 @@
 #include <gmock/gmock.h>
 
 #include "mpi_main.h"
-#include "preemption_contract.h"
+#include "worker_contracts.h"
 
 namespace cohort::testing {
 namespace {

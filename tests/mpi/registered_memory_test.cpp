@@ -14,8 +14,8 @@
 #include <cohort/device/dlpack.h>
 
 #include "device/node_heap.h"
-#include "mapped_pages.h"
 #include "rank_values.h"
+#include "stopping_page.h"
 
 namespace cohort {
 namespace {

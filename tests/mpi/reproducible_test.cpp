@@ -3,8 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "communicator_contracts.h"
 #include "rank_values.h"
-#include "reproducible_contract.h"
 
 namespace cohort {
 namespace {

@@ -13,7 +13,7 @@
 #include <cohort/collective/communicator.h>
 
 #include "mpi/agreement.h"
-#include "mpi/transport/eager_limit.h"
+#include "mpi/transport/shared_comms.h"
 #include "mpi_main.h"
 
 namespace cohort::mpi {

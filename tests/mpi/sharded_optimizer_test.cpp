@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "mpi_main.h"
-#include "sharded_optimizer_contract.h"
+#include "worker_contracts.h"
 
 namespace cohort::testing {
 namespace {

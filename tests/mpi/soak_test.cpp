@@ -1,5 +1,5 @@
 // Very many all-reduces over ranks.
-#include "soak.h"
+#include "communicator_contracts.h"
 
 #include <gtest/gtest.h>
 

@@ -7,11 +7,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "collective_contract.h"
-#include "groups_contract.h"
+#include "communicator_contracts.h"
 #include "rank_values.h"
-#include "reproducible_contract.h"
-#include "short_deadline.h"
+#include "thrown.h"
 
 namespace cohort {
 namespace {

@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "rank_values.h"
-#include "variable_contract.h"
+#include "worker_contracts.h"
 
 namespace cohort::testing {
 namespace {

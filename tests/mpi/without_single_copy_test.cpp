@@ -10,7 +10,7 @@
 
 #include <cohort/collective/communicator.h>
 
-#include "collective_contract.h"
+#include "communicator_contracts.h"
 #include "mpi_main.h"
 
 namespace {

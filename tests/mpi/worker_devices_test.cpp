@@ -7,8 +7,7 @@
 
 #include "rank_values.h"
 #include "thrown.h"
-#include "variable_contract.h"
-#include "worker_devices_contract.h"
+#include "worker_contracts.h"
 
 namespace cohort::testing {
 namespace {

@@ -15,7 +15,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "mpi/exchange_mailbox.h"
+#include "mpi/messages.h"
 #include "mpi_main.h"
 
 namespace cohort::mpi {

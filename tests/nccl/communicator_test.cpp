@@ -15,10 +15,8 @@
 #include <cohort/cuda/stream.h>
 #include <cohort/device/tensor.h>
 
-#include "call_options_contract.h"
-#include "collective_contract.h"
+#include "communicator_contracts.h"
 #include "gpu_members.h"
-#include "groups_contract.h"
 #include "nccl_faults.h"
 
 namespace cohort::testing {

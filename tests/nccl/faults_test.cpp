@@ -13,8 +13,8 @@
 #include <cohort/device/tensor.h>
 
 #include "gpu_members.h"
+#include "members.h"
 #include "nccl_faults.h"
-#include "texts.h"
 #include "thrown.h"
 
 namespace cohort::testing {

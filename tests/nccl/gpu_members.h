@@ -3,22 +3,28 @@
 
 #include <atomic>
 #include <functional>
+#include <memory>
 #include <thread>
 #include <vector>
 
 #include <cuda_runtime_api.h>
 #include <gtest/gtest.h>
 
+#include <cohort/collective/communicator.h>
 #include <cohort/collective/thread_communicator.h>
 #include <cohort/cuda/current_device.h>
 #include <cohort/cuda/devices.h>
 #include <cohort/cuda/stream.h>
+#include <cohort/device/device.h>
 #include <cohort/device/tensor.h>
 #include <cohort/nccl/communicator.h>
 
-#include "on_gpus.h"
-
 namespace cohort::testing {
+
+/// Runs what is written for tensors of the CPU on GPUs: a Communicator that copies the tensors of each call
+/// to its member's GPU, has another communicator make the call there, and copies the results back. Takes
+/// `host` along; its calls are those of a program with tensors on `device`.
+[[nodiscard]] std::unique_ptr<Communicator> on_gpu(std::unique_ptr<Communicator> host, Device device);
 
 /// The first `members` GPUs of this process.
 inline std::vector<Device> first_gpus(int members) {

@@ -14,10 +14,10 @@
 #include <cohort/train/optimizers/momentum.h>
 
 #include "../cuda/calls_counted.h"
-#include "cuda/graph_part.h"
+#include "cuda/capture.h"
 #include "gpu_members.h"
+#include "members.h"
 #include "nccl_faults.h"
-#include "texts.h"
 #include "thrown.h"
 
 namespace cohort::testing {

@@ -12,7 +12,7 @@
 
 #include "../cuda/calls_counted.h"
 #include "gpu_members.h"
-#include "nccl_registered.h"
+#include "nccl_faults.h"
 #include "thrown.h"
 
 // Of the stand-in.

@@ -1,4 +1,4 @@
-#include "on_gpus.h"
+#include "gpu_members.h"
 
 #include "collective/communicator_base.h"
 

@@ -10,8 +10,8 @@
 #include "../cuda/calls_counted.h"
 #include "collective/device_communicators.h"
 #include "collective/packing/batch_reducer.h"
+#include "communicator_contracts.h"
 #include "gpu_members.h"
-#include "packing_contract.h"
 
 namespace cohort::testing {
 namespace {

@@ -8,11 +8,9 @@
 #include <cohort/cuda/devices.h>
 #include <cohort/nccl/communicator.h>
 
-#include "collective_contract.h"
-#include "groups_contract.h"
+#include "communicator_contracts.h"
+#include "gpu_members.h"
 #include "mpi_main.h"
-#include "on_gpus.h"
-#include "packing_contract.h"
 #include "thrown.h"
 
 namespace cohort {

@@ -10,7 +10,7 @@
 #include "../cuda/calls_counted.h"
 #include "../strategy/strategies.h"
 #include "gpu_members.h"
-#include "nccl_registered.h"
+#include "nccl_faults.h"
 
 namespace cohort::testing {
 namespace {

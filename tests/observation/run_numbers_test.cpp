@@ -17,13 +17,10 @@
 #include <fmt/format.h>
 
 #include "collective/node_communicators.h"
-#include "collective/record/call_recorder.h"
+#include "collective/record/call_record.h"
 #include "observation/arrival_reader.h"
-#include "observation/group_tally.h"
 #include "observation/numbers_keeper.h"
-#include "observation/prometheus_text.h"
 #include "observation/run_numbers.h"
-#include "observation/run_numbers_table.h"
 #include "temporary_folder.h"
 
 namespace cohort {

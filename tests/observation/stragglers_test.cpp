@@ -6,10 +6,10 @@
 
 #include <gtest/gtest.h>
 
-#include "collective/record/call_recorder.h"
+#include "collective/record/call_record.h"
 #include "observation/arrival_reader.h"
 #include "observation/link_judge.h"
-#include "observation/straggler_judge.h"
+#include "observation/slowness_judge.h"
 
 namespace cohort {
 namespace {

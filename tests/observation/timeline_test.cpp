@@ -14,7 +14,7 @@
 
 #include <cohort/base/error.h>
 
-#include "collective/record/packed_call.h"
+#include "collective/record/call_record.h"
 #include "observation/timeline.h"
 
 namespace cohort {

@@ -1,5 +1,5 @@
 // Messages are found in a stream wherever it is cut, and what cannot be a message is refused.
-#include "remote/frame_reader.h"
+#include "remote/frames.h"
 
 #include <cstring>
 #include <string>
@@ -7,8 +7,6 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-
-#include "remote/outbox.h"
 
 namespace cohort::remote {
 namespace {

@@ -17,8 +17,8 @@
 
 #include <cohort/base/error.h>
 
-#include "cluster/fd.h"
-#include "remote/introduction.h"
+#include "cluster/sockets.h"
+#include "remote/supervised_task.h"
 
 namespace cohort::remote {
 namespace {

@@ -1,5 +1,5 @@
 // The memory that two tasks share: what one writes the other reads, and what it counts is not believed.
-#include "remote/ring.h"
+#include "remote/shared_memory.h"
 
 #include <sys/mman.h>
 #include <unistd.h>
@@ -8,9 +8,6 @@
 #include <string>
 
 #include <gtest/gtest.h>
-
-#include "remote/bell.h"
-#include "remote/shared_memory.h"
 
 #include <cohort/base/error.h>
 
@@ -74,7 +71,7 @@ TEST(SharedMemory, IsRefusedWhereItsSizeMayChange) {
   EXPECT_THROW(SharedMemory(std::move(loose), 1 << 16), DataLoss);
   const SharedMemory memory(1 << 16);
   EXPECT_THROW(SharedMemory(watch::Fd(::dup(memory.descriptor())), 1 << 17), DataLoss);
-  EXPECT_THROW(Bell(watch::Fd(::dup(STDERR_FILENO)), watch::Fd()), DataLoss);
+  EXPECT_THROW(Doorbell(watch::Fd(::dup(STDERR_FILENO)), watch::Fd()), DataLoss);
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // The card of a task, there and back, and what is refused.
-#include "remote/task_card.h"
+#include "remote/supervised_task.h"
 
 #include <gmock/gmock.h>
 

@@ -11,7 +11,7 @@
 
 #include <cohort/remote/endpoint.h>
 
-#include "cluster/fd.h"
+#include "cluster/sockets.h"
 
 namespace cohort::remote {
 

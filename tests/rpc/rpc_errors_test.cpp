@@ -12,7 +12,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "rpc/failure.h"
+#include "rpc/protocol.h"
 #include "tasks.h"
 
 namespace cohort::rpc {

@@ -1,5 +1,5 @@
 // What a server answers, and what its clients make of answers that go wrong.
-#include "server/parameter_server.h"
+#include "server/serving/parameter_server.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -12,10 +12,10 @@
 #include <cohort/server/parameter_server_strategy.h>
 
 #include "recording_peer.h"
-#include "rpc/failure.h"
-#include "server/client.h"
+#include "rpc/protocol.h"
+#include "server/client/client.h"
+#include "server/client/server_variables.h"
 #include "server/server_task.h"
-#include "server/server_variables.h"
 
 namespace cohort::server {
 namespace {

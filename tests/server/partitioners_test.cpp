@@ -1,14 +1,18 @@
-// Into how many shards the partitioners cut, and what is refused of those that users write.
-#include <cohort/server/partitioners.h>
-
+// Into how many shards partitioners cut, and which servers the shards go to.
 #include <random>
+#include <stdexcept>
 
 #include <gmock/gmock.h>
 
 #include <cohort/base/error.h>
+#include <cohort/server/partitioners.h>
+
+#include "server/shards/shard_placer.h"
 
 namespace cohort {
 namespace {
+
+// Into how many shards the partitioners cut, and what is refused of those that users write.
 
 using ::testing::AllOf;
 using ::testing::ElementsAre;
@@ -136,6 +140,35 @@ TEST(ShardCount, RefusesCountsThatAreNoneOfRows) {
   EXPECT_THAT(counting({2, 2, 1}), refused("first axis only"));
   EXPECT_THAT(counting({1, 0, 1}), refused("first axis only"));
 }
+
+// How variables spread over servers.
+
+constexpr DType kValues = DType::kFloat32;
+
+TEST(ShardPlacer, GivesTheServersInTurn) {
+  ShardPlacer placer({}, 3);
+  for (const int server : {0, 1, 2, 0}) EXPECT_EQ(placer.next_server(), server);
+}
+
+TEST(ShardPlacer, CutsAsThePartitionerSays) {
+  const ShardPlacer placer(FixedShardsPartitioner(2), 3);
+  const auto cut = placer.cut({5, 2}, kValues);
+  ASSERT_TRUE(cut);
+  EXPECT_THAT(cut->extents(), ElementsAre(3, 2));
+  EXPECT_FALSE(placer.cut({}, kValues));
+  EXPECT_FALSE(placer.cut({1, 2}, kValues)) << "one shard is a variable like others";
+  EXPECT_FALSE(ShardPlacer({}, 3).cut({5, 2}, kValues)) << "nothing is cut without a partitioner";
+}
+
+TEST(ShardPlacer, PassesOnThePartitionersErrors) {
+  const ShardPlacer throwing([](const Shape&, DType) -> std::vector<int> { throw std::runtime_error("no"); },
+                             2);
+  EXPECT_THROW((void)throwing.cut({4}, kValues), std::runtime_error);
+  const ShardPlacer wrong([](const Shape&, DType) { return std::vector{0, 1}; }, 2);
+  EXPECT_THROW((void)wrong.cut({4, 1}, kValues), InvalidArgument);
+}
+
+TEST(ShardPlacer, NeedsAServer) { EXPECT_THROW(ShardPlacer({}, 0), InvalidArgument); }
 
 }  // namespace
 }  // namespace cohort

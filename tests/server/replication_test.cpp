@@ -1,5 +1,5 @@
 // What a server tells its standby and its supervisor, and when those who asked get their answers.
-#include "server/replication.h"
+#include "server/standby/replication.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,10 +8,10 @@
 
 #include <cohort/train/optimizers/sgd.h>
 
-#include "cluster/fd.h"
+#include "cluster/sockets.h"
 #include "recording_peer.h"
-#include "rpc/failure.h"
-#include "server/store_layout.h"
+#include "rpc/protocol.h"
+#include "server/store/store_layout.h"
 
 namespace cohort::server {
 namespace {

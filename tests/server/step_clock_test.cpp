@@ -1,4 +1,4 @@
-#include "server/step_clock.h"
+#include "server/serving/task_progress.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // The memory of a server as chunks, and back.
-#include "server/store_copy.h"
+#include "server/standby/store_copy.h"
 
 #include <sys/stat.h>
 #include <gmock/gmock.h>
@@ -9,8 +9,8 @@
 #include <memory>
 #include <numeric>
 
-#include "server/store_layout.h"
-#include "server/store_mapping.h"
+#include "server/store/store_layout.h"
+#include "server/store/store_mapping.h"
 
 namespace cohort::server {
 namespace {

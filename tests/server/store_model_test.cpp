@@ -11,8 +11,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "server/store.h"
-#include "server/store_reader.h"
+#include "server/store/store.h"
 
 namespace cohort::server {
 namespace {

@@ -1,4 +1,4 @@
-#include "server/store_reader.h"
+#include "server/store/store.h"
 
 #include <sys/prctl.h>
 #include <sys/wait.h>

@@ -1,4 +1,4 @@
-#include "server/store.h"
+#include "server/store/store.h"
 
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -13,7 +13,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "server/store_reader.h"
 #include "store_values.h"
 #include "thrown.h"
 

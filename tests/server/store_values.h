@@ -9,7 +9,7 @@
 
 #include <cohort/device/tensor.h>
 
-#include "server/store.h"
+#include "server/store/store.h"
 
 namespace cohort::server {
 

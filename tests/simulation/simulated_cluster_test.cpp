@@ -1,11 +1,14 @@
-// The library's collectives over a network that is only simulated: results, times and errors.
+// The library over a network that is only simulated: results, times and errors, and thousands of jobs in
+// which something goes wrong.
 #include <map>
 #include <vector>
 
 #include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 #include "collective/network/cost_model.h"
 #include "no_errors.h"
+#include "simulation/fault_schedule.h"
 #include "simulation/simulated_cluster.h"
 
 namespace cohort::simulation {
@@ -206,6 +209,15 @@ TEST_P(Simulation, NamesAMemberThatWasKilled) {
     EXPECT_EQ(error->origin().member, killed) << error->what();
   }
   EXPECT_LT(run.seconds, 4);
+}
+
+// Thousands of jobs in which something goes wrong: none hangs, and each names who is guilty.
+
+TEST(FaultSchedules, EndAndNameWhoIsGuilty) {
+  for (std::uint64_t seed = 1; seed <= 10'000; ++seed) {
+    const FaultSchedule schedule = fault_schedule(seed);
+    EXPECT_EQ(problem_of(schedule), "") << "seed " << seed << ": " << schedule.describe();
+  }
 }
 
 }  // namespace

@@ -11,7 +11,6 @@
 #include <utility>
 #include <vector>
 
-#include "handles.h"
 #include "stand_in.h"
 
 namespace gpu_stand_in {

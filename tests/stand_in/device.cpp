@@ -12,7 +12,6 @@
 
 #include <cuda.h>
 
-#include "handles.h"
 #include "memory.h"
 #include "stand_in.h"
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "../../src/cuda/kernel_bodies.h"
+#include "cuda/kernels.h"
 #include "program_kernels.h"
 #include "stand_in.h"
 

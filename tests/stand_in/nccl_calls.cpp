@@ -4,8 +4,8 @@
 #include <random>
 #include <utility>
 
-#include "nccl_arithmetic.h"
 #include "nccl_comm.h"
+#include "nccl_exchange.h"
 #include "nccl_stand_in.h"
 
 namespace nccl_stand_in {

@@ -6,6 +6,8 @@
 #include <functional>
 #include <vector>
 
+#include <nccl.h>
+
 #include "nccl_arena.h"
 
 namespace nccl_stand_in {
@@ -27,5 +29,13 @@ struct Exchange {
   /// Blocks until all of it is through, or the communicator is aborted; true in the first case.
   [[nodiscard]] bool execute(const Arena& arena, const std::atomic<bool>& aborted) const;
 };
+
+// The reductions of the NCCL stand-in: in the order of the ranks, 16-bit floats rounded once.
+
+[[nodiscard]] std::size_t size_of(ncclDataType_t type);
+
+/// output[i] = inputs[0][i] op inputs[1][i] op ...; an average is divided by the number of inputs.
+void reduce(const std::vector<const std::byte*>& inputs, void* output, std::size_t count, ncclDataType_t type,
+            ncclRedOp_t op);
 
 }  // namespace nccl_stand_in

@@ -2,7 +2,6 @@
 #include <map>
 #include <mutex>
 
-#include "handles.h"
 #include "memory.h"
 #include "stand_in.h"
 

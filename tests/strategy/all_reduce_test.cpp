@@ -8,7 +8,7 @@
 
 #include <cohort/collective/call_hooks.h>
 
-#include "exact_inputs.h"
+#include "reduction_inputs.h"
 #include "strategies.h"
 
 namespace cohort::testing {

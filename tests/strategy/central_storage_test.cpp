@@ -1,5 +1,5 @@
 // CentralStorageStrategy: where things are, and how values are reduced. The rules of its
-// variables are in aggregating_variable_test.cpp.
+// variables are in sync_on_read_variable_test.cpp.
 #include <cohort/strategy/central_storage_strategy.h>
 
 #include <string>
@@ -8,7 +8,6 @@
 #include <gmock/gmock.h>
 
 #include "strategies.h"
-#include "variables.h"
 
 namespace cohort::testing {
 namespace {

@@ -2,7 +2,6 @@
 #include <gmock/gmock.h>
 
 #include "strategies.h"
-#include "variables.h"
 
 namespace cohort::testing {
 namespace {

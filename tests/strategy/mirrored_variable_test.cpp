@@ -1,4 +1,5 @@
 // Variables of a strategy: one component per replica, and the rules that keep them equal.
+
 #include <optional>
 #include <set>
 
@@ -7,8 +8,9 @@
 #include <cohort/strategy/one_device_strategy.h>
 #include <cohort/value/variable.h>
 
+#include "fake_cluster.h"
 #include "strategies.h"
-#include "variables.h"
+#include "worker_contracts.h"
 
 namespace cohort::testing {
 namespace {
@@ -265,6 +267,23 @@ TEST_P(MirroredVariable, MayBeMadeInAMerge) {
   EXPECT_EQ(variables[0], variables[variables.size() - 1]);
   EXPECT_THAT(components(variables[0]), AllOf(SizeIs(replicas()), Each(3)));
 }
+
+// The variables of workers that are threads of this process.
+
+class MultiWorkerVariables : public ::testing::TestWithParam<int> {
+ protected:
+  static void on_every_worker(void (*check)(Bootstrap& worker, int devices)) {
+    for (const int devices : {1, 2, 3})
+      for_each_worker(GetParam(), [&](Bootstrap& worker) { check(worker, devices); });
+  }
+};
+COHORT_INSTANTIATE_REPLICAS(MultiWorkerVariables);
+
+TEST_P(MultiWorkerVariables, AreMadeTogether) { on_every_worker(check_creation); }
+TEST_P(MultiWorkerVariables, AreKeptEqualOnWrite) { on_every_worker(check_on_write_variables); }
+TEST_P(MultiWorkerVariables, AreAggregatedOnRead) { on_every_worker(check_on_read_variables); }
+TEST_P(MultiWorkerVariables, TakeTheRowsOfAllWorkers) { on_every_worker(check_rows); }
+TEST_P(MultiWorkerVariables, AreUpdated) { on_every_worker(check_updates); }
 
 }  // namespace
 }  // namespace cohort::testing

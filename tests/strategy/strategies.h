@@ -7,6 +7,8 @@
 #include <gmock/gmock.h>
 
 #include <cohort/strategy/mirrored_strategy.h>
+#include <cohort/strategy/strategy.h>
+#include <cohort/value/variable.h>
 
 #include "thrown.h"
 
@@ -64,5 +66,32 @@ class WithSeveralReplicas : public WithReplicas {};
 #define COHORT_INSTANTIATE_SEVERAL_REPLICAS(Suite)                         \
   INSTANTIATE_TEST_SUITE_P(Replicas, Suite, ::testing::Values(2, 3, 4, 7), \
                            ::testing::PrintToStringParamName())
+
+// What the tests of a strategy's variables share.
+
+inline constexpr VariableAggregation kAllAggregations[] = {
+    VariableAggregation::kNone,
+    VariableAggregation::kSum,
+    VariableAggregation::kMean,
+    VariableAggregation::kOnlyFirstReplica,
+};
+
+inline Variable variable_in(const Strategy& strategy, const VariableOptions& options) {
+  const auto scope = strategy.scope();
+  return Variable(options);
+}
+
+/// The components of a variable of shape [].
+inline std::vector<double> components(const Variable& variable) {
+  std::vector<double> values;
+  for (const Tensor& component : variable.components()) values.push_back(component.item<double>());
+  return values;
+}
+
+/// All elements of a variable's component.
+inline std::vector<double> component(const Variable& variable, int index) {
+  const Tensor wide = variable.components()[static_cast<std::size_t>(index)].cast(DType::kFloat64);
+  return {wide.span<double>().begin(), wide.span<double>().end()};
+}
 
 }  // namespace cohort::testing

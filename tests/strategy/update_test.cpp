@@ -11,7 +11,6 @@
 #include <cohort/strategy/one_device_strategy.h>
 
 #include "strategies.h"
-#include "variables.h"
 
 namespace cohort::testing {
 namespace {

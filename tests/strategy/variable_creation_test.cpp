@@ -11,7 +11,6 @@
 #include <cohort/value/variable_creator_scope.h>
 
 #include "strategies.h"
-#include "variables.h"
 
 namespace cohort::testing {
 namespace {

@@ -12,7 +12,6 @@
 #include <cohort/summary/summary_writer.h>
 
 #include "event_file.h"
-#include "largest_file.h"
 #include "summary/log_file.h"
 #include "temporary_folder.h"
 

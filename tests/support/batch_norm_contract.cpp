@@ -1,4 +1,4 @@
-#include "batch_norm_contract.h"
+#include "worker_contracts.h"
 
 #include <cmath>
 #include <random>

@@ -1,4 +1,4 @@
-#include "collective_contract.h"
+#include "communicator_contracts.h"
 
 #include <algorithm>
 #include <cmath>
@@ -8,7 +8,7 @@
 
 #include "collective/communicator_base.h"
 
-#include "exact_inputs.h"
+#include "reduction_inputs.h"
 #include "thrown.h"
 
 namespace cohort::testing {

@@ -1,4 +1,4 @@
-#include "groups_contract.h"
+#include "communicator_contracts.h"
 
 #include <algorithm>
 #include <chrono>
@@ -10,8 +10,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "collective_contract.h"
-#include "short_deadline.h"
 #include "thrown.h"
 
 namespace cohort::testing {

@@ -1,4 +1,4 @@
-#include "identity_contract.h"
+#include "worker_contracts.h"
 
 #include <functional>
 #include <optional>

@@ -1,4 +1,4 @@
-#include "input_contract.h"
+#include "worker_contracts.h"
 
 #include <algorithm>
 #include <numeric>
@@ -11,7 +11,6 @@
 #include <cohort/strategy/multi_worker_mirrored_strategy.h>
 
 #include "../input/batches.h"
-#include "contract_strategy.h"
 
 namespace cohort::testing {
 namespace {

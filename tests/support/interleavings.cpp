@@ -1,4 +1,4 @@
-#include "interleavings.h"
+#include "communicator_contracts.h"
 
 #include <algorithm>
 #include <numeric>

@@ -1,4 +1,4 @@
-#include "metric_contract.h"
+#include "worker_contracts.h"
 
 #include <gtest/gtest.h>
 
@@ -7,8 +7,6 @@
 #include <cohort/train/metrics/accuracies.h>
 #include <cohort/train/metrics/means.h>
 #include <cohort/train/metrics/metric_set.h>
-
-#include "contract_strategy.h"
 
 namespace cohort::testing {
 namespace {

@@ -1,4 +1,4 @@
-#include "packing_contract.h"
+#include "communicator_contracts.h"
 
 #include <algorithm>
 #include <numeric>
@@ -11,10 +11,10 @@
 #include <cohort/collective/communication_scope.h>
 #include <cohort/collective/gradient_buckets.h>
 
+#include "collective/choice/measured_cost.h"
 #include "collective/packing/batch_reducer.h"
-#include "collective/packing/measured_cost.h"
 #include "device/node_heap.h"
-#include "exact_inputs.h"
+#include "reduction_inputs.h"
 #include "thrown.h"
 
 namespace cohort::testing {

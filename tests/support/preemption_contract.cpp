@@ -1,4 +1,4 @@
-#include "preemption_contract.h"
+#include "worker_contracts.h"
 
 #include <atomic>
 #include <csignal>

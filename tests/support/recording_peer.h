@@ -6,7 +6,7 @@
 
 #include <cohort/remote/endpoint.h>
 
-#include "server/protocol.h"
+#include "server/serving/protocol.h"
 
 namespace cohort::test {
 

@@ -1,4 +1,4 @@
-#include "reproducible_contract.h"
+#include "communicator_contracts.h"
 
 #include <vector>
 
@@ -9,8 +9,7 @@
 #include <cohort/collective/gradient_buckets.h>
 
 #include "collective/packing/batch_reducer.h"
-#include "exact_inputs.h"
-#include "ordered_values.h"
+#include "reduction_inputs.h"
 
 namespace cohort::testing {
 namespace {

@@ -1,4 +1,4 @@
-#include "sharded_optimizer_contract.h"
+#include "worker_contracts.h"
 
 #include <algorithm>
 #include <cmath>

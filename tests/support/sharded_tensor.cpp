@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "server/selection.h"
+#include "server/shards/selection.h"
 
 namespace cohort {
 

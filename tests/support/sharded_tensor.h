@@ -1,5 +1,5 @@
 // A tensor in shards that lie in this process: what the arithmetic of shards (cohort/server/shard_layout.h,
-// "server/selection.h") gives without servers.
+// "server/shards/selection.h") gives without servers.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-#include "soak.h"
+#include "communicator_contracts.h"
 
 #include <unistd.h>
 

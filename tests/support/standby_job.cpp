@@ -9,7 +9,7 @@
 #include <csignal>
 #include <utility>
 
-#include "remote/supervisor_line.h"
+#include "remote/supervised_task.h"
 #include "remote/task_processes.h"
 
 namespace cohort::test {

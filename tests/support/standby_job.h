@@ -12,8 +12,8 @@
 
 #include <cohort/remote/task_place.h>
 
-#include "cluster/fd.h"
-#include "remote/task_listeners.h"
+#include "cluster/sockets.h"
+#include "remote/supervised_task.h"
 
 namespace cohort::test {
 

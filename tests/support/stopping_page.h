@@ -1,21 +1,48 @@
-// Floats in memory of a test's own, with a page at which a thread that reads or writes it stops: a member
-// that the system has stopped in the middle of a call. One at a time.
+// Pages of a test's own, and one at which a thread that reads or writes it stops.
 #pragma once
 
 #include <semaphore.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
 #include <csignal>
+#include <cstddef>
 #include <span>
+#include <stdexcept>
 
 #include <gtest/gtest.h>
 
-#include "mapped_pages.h"
-
 namespace cohort::testing {
 
+inline std::size_t page_bytes() { return static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)); }
+
+/// Anonymous, as mmap gives them.
+class MappedPages {
+ public:
+  explicit MappedPages(std::size_t pages, int flags = MAP_PRIVATE) : bytes_(pages * page_bytes()) {
+    void* memory = ::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, flags | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) throw std::runtime_error("no pages");
+    data_ = static_cast<std::byte*>(memory);
+  }
+  ~MappedPages() { ::munmap(data_, bytes_); }
+  MappedPages(const MappedPages&) = delete;
+  MappedPages& operator=(const MappedPages&) = delete;
+
+  [[nodiscard]] std::span<std::byte> bytes() const { return {data_, bytes_}; }
+  template <class T>
+  [[nodiscard]] std::span<T> as() const {
+    return {reinterpret_cast<T*>(data_), bytes_ / sizeof(T)};
+  }
+
+ private:
+  std::size_t bytes_;
+  std::byte* data_ = nullptr;
+};
+
+/// Floats in memory with a page at which a thread that reads or writes it stops: a member that the system has
+/// stopped in the middle of a call. One at a time.
 class StoppingPage {
  public:
   struct Place {

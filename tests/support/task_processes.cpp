@@ -12,7 +12,7 @@
 #include <cohort/coordinator/serve.h>
 #include <cohort/resolvers/task_cluster_resolver.h>
 
-#include "remote/introduction.h"
+#include "remote/supervised_task.h"
 
 namespace {
 

@@ -1,6 +1,9 @@
-// A folder for the files of a test.
+// A folder for the files of a test, and files that cannot be written on, as on a full disk.
 #pragma once
 
+#include <sys/resource.h>
+
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -44,6 +47,26 @@ class TemporaryFolder {
 
  private:
   std::filesystem::path path_;
+};
+
+/// While it lives, no file of this process grows beyond so many bytes: writing more is the error EFBIG.
+class LargestFile {
+ public:
+  explicit LargestFile(rlim_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
+    ::getrlimit(RLIMIT_FSIZE, &before_);
+    const rlimit limit{bytes, before_.rlim_max};
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+  }
+  ~LargestFile() {
+    ::setrlimit(RLIMIT_FSIZE, &before_);
+    std::signal(SIGXFSZ, handler_);
+  }
+  LargestFile(const LargestFile&) = delete;
+  LargestFile& operator=(const LargestFile&) = delete;
+
+ private:
+  void (*handler_)(int);
+  rlimit before_{};
 };
 
 }  // namespace cohort::testing

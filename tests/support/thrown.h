@@ -1,6 +1,8 @@
-// What a call throws: its code is checked, its text is returned for the test to look at.
+// What a call throws: its code is checked, its text is returned for the test to look at. And the deadline of
+// a call that is to throw.
 #pragma once
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -31,5 +33,9 @@ template <class Function>
 [[nodiscard]] inline auto names_missing(int member, std::string_view as = "member") {
   return ::testing::ContainsRegex(fmt::format("missing: ({0} .*, )*{0} {1} ", as, member));
 }
+
+/// A time-out that a test lets pass, which is soon, in seconds. More members than cores take turns, so it is
+/// longer for many: those that have come need the core once before the deadline passes.
+[[nodiscard]] inline double short_timeout(int members) { return std::clamp(0.05 * members, 0.15, 0.5); }
 
 }  // namespace cohort::testing

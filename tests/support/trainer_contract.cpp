@@ -1,4 +1,4 @@
-#include "trainer_contract.h"
+#include "worker_contracts.h"
 
 #include <atomic>
 #include <functional>
@@ -16,7 +16,6 @@
 #include <cohort/trainer/trainer.h>
 
 #include "../trainer/linear_model.h"
-#include "contract_strategy.h"
 
 namespace cohort::testing {
 namespace {

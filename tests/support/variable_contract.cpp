@@ -1,11 +1,9 @@
-#include "variable_contract.h"
+#include "worker_contracts.h"
 
 #include <gmock/gmock.h>
 
 #include <cohort/strategy/multi_worker_mirrored_strategy.h>
 #include <cohort/value/variable.h>
-
-#include "contract_strategy.h"
 
 namespace cohort::testing {
 namespace {

@@ -1,4 +1,4 @@
-#include "worker_devices_contract.h"
+#include "worker_contracts.h"
 
 #include <chrono>
 #include <functional>
@@ -18,7 +18,6 @@
 #include <cohort/train/optimizers/momentum.h>
 #include <cohort/train/optimizers/sgd.h>
 
-#include "contract_strategy.h"
 #include "thrown.h"
 
 namespace cohort::testing {

@@ -10,7 +10,6 @@
 #include <cohort/strategy/one_device_strategy.h>
 
 #include "../strategy/strategies.h"
-#include "../strategy/variables.h"
 
 namespace cohort::testing {
 namespace {

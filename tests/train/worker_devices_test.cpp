@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 
 #include "../strategy/fake_cluster.h"
-#include "worker_devices_contract.h"
+#include "worker_contracts.h"
 
 namespace cohort::testing {
 namespace {

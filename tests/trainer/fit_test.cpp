@@ -1,5 +1,6 @@
 // What a training comes to, and what is told about it. The numbers are those of the original with one
 // replica.
+
 #include <functional>
 #include <limits>
 #include <optional>
@@ -14,8 +15,10 @@
 #include <cohort/trainer/callbacks/function_callback.h>
 #include <cohort/trainer/trainer.h>
 
+#include "../strategy/fake_cluster.h"
 #include "../strategy/strategies.h"
 #include "linear_model.h"
+#include "worker_contracts.h"
 
 namespace cohort::testing {
 namespace {
@@ -283,6 +286,26 @@ TEST(HistoryText, IsReadBackToTheSameBits) {
   EXPECT_EQ(back.of("a name"), history.of("a name"));
   EXPECT_THAT([] { static_cast<void>(History::from_text("x\n")); }, refuses("'x'"));
 }
+
+// A Trainer of workers that are threads of this process.
+
+class MultiWorkerTrainer : public ::testing::TestWithParam<std::pair<int, int>> {
+ protected:
+  template <class Check>
+  static void on_every_worker(Check check) {
+    const auto [workers, devices] = GetParam();
+    for_each_worker(workers, [&](Bootstrap& worker) { check(worker, devices); });
+  }
+};
+INSTANTIATE_TEST_SUITE_P(WorkersAndDevices, MultiWorkerTrainer,
+                         ::testing::Values(std::pair{1, 1}, std::pair{2, 1}, std::pair{3, 1}, std::pair{2, 2},
+                                           std::pair{4, 1}, std::pair{5, 1}));
+
+TEST_P(MultiWorkerTrainer, TrainsAsOneReplica) { on_every_worker(check_fit); }
+TEST_P(MultiWorkerTrainer, NamesTheWorkerWhoseStepThrows) { on_every_worker(check_step_that_throws); }
+TEST_P(MultiWorkerTrainer, NamesTheWorkerWhoseCallbackThrows) { on_every_worker(check_callback_that_throws); }
+TEST_P(MultiWorkerTrainer, NamesTheWorkerWhoseMetricThrows) { on_every_worker(check_metric_that_throws); }
+TEST_P(MultiWorkerTrainer, NamesTheWorkerWhoseDatasetThrows) { on_every_worker(check_dataset_that_throws); }
 
 }  // namespace
 }  // namespace cohort::testing

@@ -1,11 +1,13 @@
-#include <cohort/value/per_replica.h>
-
+// Distributed values: PerReplica, Mirrored, and structures of them.
 #include <sstream>
 #include <string>
 
 #include <gmock/gmock.h>
 
 #include <cohort/device/tensor.h>
+#include <cohort/value/mirrored.h>
+#include <cohort/value/per_replica.h>
+#include <cohort/value/regroup.h>
 
 namespace cohort {
 namespace {
@@ -96,6 +98,134 @@ TEST(PerReplica, HoldsTruthValues) {
   EXPECT_EQ(printed(value), "PerReplica:{ 0: 1, 1: 0 }");
   const InsideReplica inside(1);
   EXPECT_FALSE(value.local());
+}
+
+// Mirrored: equal components, one of which stands for all.
+
+Mirrored<Tensor> on_three_devices() {
+  return Mirrored(std::vector{Tensor::full({}, DType::kInt32, 7, Device::cpu(0)),
+                              Tensor::full({}, DType::kInt32, 7, Device::cpu(1)),
+                              Tensor::full({}, DType::kInt32, 7, Device::cpu(2))});
+}
+
+/// Which component a use of `value` means.
+std::ptrdiff_t used(const Mirrored<Tensor>& value) { return &value.local() - value.components().data(); }
+
+TEST(Mirrored, StandsForTheFirstComponentWhereNoDeviceWasChosen) {
+  const Mirrored<Tensor> value = on_three_devices();
+  EXPECT_EQ(used(value), 0) << "outside any scope";
+  const ContextScope scope(ContextMode::cross_replica(nullptr));
+  EXPECT_EQ(used(value), 0) << "in cross-replica context";
+}
+
+TEST(Mirrored, StandsForTheComponentOnTheCurrentDevice) {
+  const Mirrored<Tensor> value = on_three_devices();
+  const DeviceScope second(Device::cpu(1));
+  EXPECT_EQ(used(value), 1);
+  const ContextScope scope(ContextMode::cross_replica(nullptr));
+  EXPECT_EQ(used(value), 1) << "a scope does not change the device";
+  {
+    const DeviceScope third(Device::cpu(2));
+    EXPECT_EQ(used(value), 2);
+  }
+  EXPECT_EQ(used(value), 1);
+  const DeviceScope elsewhere(Device::cpu(5));
+  EXPECT_EQ(used(value), 0) << "no component there";
+}
+
+TEST(Mirrored, StandsForTheComponentOfTheReplicaThatRunsOrIsUpdated) {
+  const Mirrored<Tensor> value = on_three_devices();
+  for (const ContextKind kind : {ContextKind::kReplica, ContextKind::kUpdate}) {
+    for (int replica = 0; replica < 3; ++replica) {
+      const ContextScope scope({kind, nullptr, nullptr, replica, Device::cpu(0)});
+      EXPECT_EQ(used(value), replica);
+    }
+  }
+}
+
+TEST(Mirrored, OfFewerComponentsThanReplicasStandsForItsFirst) {
+  const ContextScope scope({ContextKind::kReplica, nullptr, nullptr, 2});
+  EXPECT_EQ(Mirrored(std::vector{5}).local(), 5);
+}
+
+TEST(Mirrored, IsAnOperandEverywhere) {
+  const Mirrored value(std::vector{2.5, 2.5});
+  EXPECT_EQ(value + 1, 3.5);
+  EXPECT_EQ(2 * value, 5);
+  const ContextScope scope(ContextMode::cross_replica(nullptr));
+  EXPECT_TRUE(value < 3);
+  const Mirrored<Tensor> tensors = on_three_devices();
+  const Tensor& tensor = tensors;
+  EXPECT_EQ(&tensor, &tensors[0]);
+}
+
+TEST(Mirrored, WithoutComponentsIsNoOperand) {
+  EXPECT_THROW(static_cast<void>(Mirrored<int>().local()), InvalidArgument);
+}
+
+TEST(Mirrored, PrintsEveryComponentWithItsNumber) {
+  std::ostringstream text;
+  text << Mirrored(std::vector{1.5, 1.5});
+  EXPECT_EQ(text.str(), "Mirrored:{ 0: 1.5, 1: 1.5 }");
+}
+
+TEST(Mirrored, HoldsTruthValues) {
+  const Mirrored value(std::vector<bool>{true, true});
+  EXPECT_THAT(value.components(), ElementsAre(true, true));
+  EXPECT_TRUE(value);
+}
+
+// Structures of distributed values, taken apart and put together.
+
+TEST(Regroup, RefusesStructuresThatDiffer) {
+  EXPECT_THAT(
+      [] {
+        return regroup(PerReplica(std::vector<std::vector<int>>{{1}, {1, 2}}));
+      },
+      ThrowsMessage<InvalidArgument>(HasSubstr("replica 1 has 2 elements, replica 0 has 1")));
+  EXPECT_THAT(
+      [] {
+        return regroup(PerReplica(std::vector<std::map<int, int>>{{{1, 1}}, {{1, 1}}, {{2, 1}}}));
+      },
+      ThrowsMessage<InvalidArgument>(HasSubstr("replica 2 has a map with other keys")));
+  EXPECT_THROW(static_cast<void>(regroup(PerReplica<int>())), InvalidArgument);
+}
+
+TEST(Regroup, KeepsWhatIsMirroredMirrored) {
+  using Pair = std::pair<int, std::vector<double>>;
+  const auto [numbers, list] = regroup(Mirrored(std::vector<Pair>{{1, {2.5}}, {1, {2.5}}}));
+  static_assert(std::is_same_v<decltype(numbers), const Mirrored<int>>);
+  EXPECT_THAT(numbers.components(), ElementsAre(1, 1));
+  ASSERT_EQ(list.size(), 1u);
+  EXPECT_EQ(list[0] + 0, 2.5) << "an operand outside replicas, too";
+}
+
+TEST(Regroup, KeepsOneWorkersPartOfManyReplicasAPart) {
+  const auto [number, list] = regroup(PerReplica(std::vector<std::pair<int, std::vector<int>>>{{1, {2}}}, 3));
+  EXPECT_THROW(static_cast<void>(number + 1), WrongContext);
+  EXPECT_THROW(static_cast<void>(list[0] + 1), WrongContext);
+  EXPECT_EQ(regroup(PerReplica(std::vector<std::pair<int, int>>{{1, 2}})).first + 1, 2);
+}
+
+TEST(Regroup, KeepsOptionalsPerReplica) {
+  const auto grouped = regroup(PerReplica(std::vector<std::optional<int>>{{}, 5}));
+  EXPECT_THAT(grouped.components(), ElementsAre(std::nullopt, 5));
+}
+
+TEST(SelectReplica, TakesComponentsFromAnywhereInAStructure) {
+  const PerReplica own(std::vector{1, 2});
+  const std::map<std::string, std::pair<PerReplica<int>, int>> map{{"k", {own, 9}}};
+  const std::tuple value(own, std::vector{own, own}, std::optional(own), Mirrored(std::vector{3}), 4.5, map);
+  const auto second = select_replica(1, value);
+  EXPECT_EQ(second, std::tuple(2, std::vector{2, 2}, std::optional(2), 3, 4.5,
+                               (std::map<std::string, std::pair<int, int>>{{"k", {2, 9}}})));
+  EXPECT_THAT([&] { return select_replica(2, value); },
+              ThrowsMessage<InvalidArgument>(HasSubstr("PerReplica has 2 components, no number 2")));
+}
+
+TEST(SelectReplica, LeavesOtherValuesAsTheyAre) {
+  EXPECT_EQ(select_replica(3, std::string("text")), "text");
+  EXPECT_EQ(select_replica(3, std::optional<PerReplica<int>>()), std::nullopt);
 }
 
 }  // namespace

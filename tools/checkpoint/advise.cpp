@@ -11,8 +11,8 @@
 
 #include <cohort/base/error.h>
 
-#include "base/new_file.h"
-#include "base/uninterrupted.h"
+#include "base/files.h"
+#include "base/system_calls.h"
 #include "checkpoint/format/folder.h"
 #include "command.h"
 

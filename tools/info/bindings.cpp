@@ -10,7 +10,7 @@
 
 #include <cohort/base/environment.h>
 
-#include "device/topology.h"
+#include "device/machine.h"
 #include "facts.h"
 
 namespace cohort::info {

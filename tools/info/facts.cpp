@@ -10,6 +10,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <cohort/base/error.h>
 #include <cohort/base/version.h>
@@ -18,10 +19,11 @@
 #include "collective/choice/selection.h"
 #include "device/machine.h"
 #include "device/node_heap.h"
-#include "device/topology.h"
 
 namespace cohort::info {
 namespace {
+
+using Json = nlohmann::ordered_json;
 
 std::vector<DeviceFacts> gather_devices(int count) {
   const std::vector<Core> cores = allowed_cores();
@@ -107,6 +109,159 @@ TuningFacts gather_tuning(int argc, char** argv) {
           .nodes = std::ranges::max(session.workers(), {}, &WorkerInfo::node).node + 1,
           .forced = config().algorithm(),
           .figures = session.tuning()};
+}
+
+// For people.
+
+namespace {
+
+std::string describe(const DeviceFacts& device) {
+  return fmt::format("  {:<8} {} {}, NUMA {} {}\n", device.name, device.cores.size() == 1 ? "core" : "cores",
+                     fmt::join(device.cores, " "), device.numa_nodes.size() == 1 ? "node" : "nodes",
+                     fmt::join(device.numa_nodes, " "));
+}
+
+std::string describe(const GpuFacts& gpu) {
+  const std::string peers = gpu.peers.empty() ? "no other GPU's memory"
+                                              : fmt::format("the memory of {}", fmt::join(gpu.peers, " "));
+  return fmt::format("  {:<8} {}, {} MiB, compute capability {}, at {}, reaches {}{}\n", gpu.name, gpu.model,
+                     gpu.memory_bytes >> 20, gpu.compute_capability, gpu.bus_id, peers,
+                     gpu.has_memory_pools ? "" : "; cannot be used: it has no memory pools");
+}
+
+std::string describe(const AllGpus& gpus) {
+  if (gpus.list.empty()) return fmt::format("  no GPU   {}\n", gpus.why_none);
+  std::string text;
+  for (const GpuFacts& gpu : gpus.list) text += describe(gpu);
+  return text;
+}
+
+std::string describe(const NcclFacts& nccl) {
+  if (!nccl.why_none.empty()) return fmt::format("  none: {}\n", nccl.why_none);
+  return fmt::format("  NCCL {} from {}\n", nccl.version, nccl.path);
+}
+
+std::string describe(const MemoryFacts& memory) {
+  const std::string heap = memory.node_heap_bytes ? fmt::format("{} MiB, shared with the node's processes",
+                                                                *memory.node_heap_bytes >> 20)
+                                                  : "off: tensors are private";
+  return fmt::format("  node heap  {}\n  huge pages {}\n", heap, memory.huge_pages ? "on" : "off");
+}
+
+/// For example `choice, debug|info|warning`.
+std::string describe_type(const SettingSpec& spec) {
+  if (spec.type != SettingType::kChoice) return std::string(to_string(spec.type));
+  return fmt::format("{}, {}", to_string(spec.type), spec.choices);
+}
+
+std::string describe(const Setting& setting) {
+  return fmt::format("  {}={}  ({}; {})\n      {}\n", setting.spec.name, setting.value,
+                     setting.from_environment ? "from the environment" : "default",
+                     describe_type(setting.spec), setting.spec.text);
+}
+
+}  // namespace
+
+std::string to_text(const TuningFacts& facts) {
+  std::string text = fmt::format("Tuning of {} {} on {} {}, COHORT_ALGORITHM={}\n", facts.workers,
+                                 facts.workers == 1 ? "worker" : "workers", facts.nodes,
+                                 facts.nodes == 1 ? "node" : "nodes", facts.forced);
+  for (const TuningFigure& figure : facts.figures)
+    text += fmt::format("  {:<26} {:<10.7g} {:<9} {}\n", figure.name, figure.value, to_string(figure.source),
+                        figure.text);
+  return text;
+}
+
+std::string to_text(const Facts& facts) {
+  std::string text = fmt::format("Cohort {}\n\nBuild\n  type     {}\n  compiler {}\n", facts.version,
+                                 facts.build_type, facts.compiler);
+  for (const Component& component : facts.components) {
+    text += fmt::format("  {:<8} {}\n", component.name,
+                        component.enabled ? "on, version " + component.version : "off");
+  }
+  text += fmt::format("\nMPI library\n  {}\n  ABI of this build: {}\n\nDevices of this process\n",
+                      facts.mpi_library, facts.mpi_abi.empty() ? "unknown" : facts.mpi_abi);
+  for (const DeviceFacts& device : facts.devices) text += describe(device);
+  text += describe(facts.gpus) + "\nLibrary for collectives of GPUs\n" + describe(facts.nccl);
+  text += "\nMemory of this process\n" + describe(facts.memory) + "\nSettings\n";
+  for (const Setting& setting : facts.settings) text += describe(setting);
+  return text;
+}
+
+// As JSON.
+
+namespace {
+
+Json to_json_value(const Setting& setting) {
+  Json value{{"name", setting.spec.name},
+             {"value", setting.value},
+             {"origin", setting.from_environment ? "environment" : "default"},
+             {"default", setting.spec.default_value},
+             {"type", to_string(setting.spec.type)},
+             {"text", setting.spec.text}};
+  if (setting.spec.type == SettingType::kChoice) value["choices"] = setting.spec.choices;
+  return value;
+}
+
+Json null_if_empty(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
+
+Json to_json_value(const AllGpus& gpus) {
+  Json list = Json::array();
+  for (const GpuFacts& gpu : gpus.list) {
+    list.push_back({{"name", gpu.name},
+                    {"model", gpu.model},
+                    {"bus_id", gpu.bus_id},
+                    {"compute_capability", gpu.compute_capability},
+                    {"memory_bytes", gpu.memory_bytes},
+                    {"peers", gpu.peers},
+                    {"memory_pools", gpu.has_memory_pools}});
+  }
+  return {{"list", list}, {"why_none", null_if_empty(gpus.why_none)}};
+}
+
+Json to_json_value(const NcclFacts& nccl) {
+  return {{"path", null_if_empty(nccl.path)},
+          {"version", null_if_empty(nccl.version)},
+          {"why_none", null_if_empty(nccl.why_none)}};
+}
+
+}  // namespace
+
+std::string to_json(const TuningFacts& facts) {
+  Json figures = Json::array();
+  for (const TuningFigure& figure : facts.figures) {
+    figures.push_back({{"name", figure.name},
+                       {"value", figure.value},
+                       {"source", to_string(figure.source)},
+                       {"text", figure.text}});
+  }
+  return Json{
+      {"workers", facts.workers}, {"nodes", facts.nodes}, {"algorithm", facts.forced}, {"figures", figures}}
+      .dump(2);
+}
+
+std::string to_json(const Facts& facts) {
+  Json build{{"type", facts.build_type}, {"compiler", facts.compiler}};
+  for (const Component& component : facts.components) {
+    build[component.name] = {{"enabled", component.enabled},
+                             {"version", component.enabled ? Json(component.version) : Json(nullptr)}};
+  }
+  Json devices = Json::array();
+  for (const DeviceFacts& device : facts.devices) {
+    devices.push_back({{"name", device.name}, {"cores", device.cores}, {"numa_nodes", device.numa_nodes}});
+  }
+  const Json heap = facts.memory.node_heap_bytes ? Json(*facts.memory.node_heap_bytes) : Json(nullptr);
+  Json settings = Json::array();
+  for (const Setting& setting : facts.settings) settings.push_back(to_json_value(setting));
+  return Json{{"version", facts.version},
+              {"build", build},
+              {"mpi", {{"library", facts.mpi_library}, {"abi", null_if_empty(facts.mpi_abi)}}},
+              {"devices", devices},
+              {"gpus", to_json_value(facts.gpus)},
+              {"nccl", to_json_value(facts.nccl)},
+              {"memory", {{"node_heap_bytes", heap}, {"huge_pages", facts.memory.huge_pages}}},
+              {"settings", settings}}
+      .dump(2);
 }
 
 }  // namespace cohort::info

@@ -9,7 +9,7 @@
 #include <cohort/base/error.h>
 #include <cohort/base/version.h>
 
-#include "cluster/launcher_place.h"
+#include "cluster/launcher.h"
 #include "facts.h"
 #include "timeline.h"
 

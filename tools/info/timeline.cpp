@@ -14,8 +14,8 @@
 
 #include <cohort/base/error.h>
 
-#include "base/regular_file.h"
-#include "cluster/fd.h"
+#include "base/files.h"
+#include "cluster/sockets.h"
 
 namespace cohort::info {
 namespace {

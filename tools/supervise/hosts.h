@@ -1,18 +1,19 @@
-// The supervisors of a job, one per host, as one of them sees the others. The first one leads: it hears how
-// tasks end for good, and says when the others are to end theirs. What servers and their standbys say to
-// their supervisor, and hear from it, goes by it, too. Not thread-safe.
+// The supervisors of a job, one per host, as one of them sees the others: how they meet at the start, and
+// what they tell each other. The first one leads: it hears how tasks end for good, and says when the others
+// are to end theirs. What servers and their standbys say to their supervisor, and hear from it, goes by it,
+// too. Not thread-safe.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include <cohort/remote/endpoint.h>
 
 #include "job.h"
-#include "remote/supervisor_line.h"
-#include "remote/task_listeners.h"
+#include "remote/supervised_task.h"
 
 namespace cohort::supervise {
 
@@ -91,5 +92,26 @@ class Hosts final : public remote::Handler {
   HostEvents* events_ = nullptr;      ///< of the call of `poll` that goes on
   std::unique_ptr<remote::Endpoint> endpoint_;
 };
+
+/// What a supervisor needs beside its command line: which tasks are its own, where all tasks listen, and
+/// where the other supervisors are.
+struct Team {
+  int host = 0;                                       ///< this one's number
+  std::vector<int> hosts = {};                        ///< on which host each task runs
+  std::vector<int> standby_hosts = {};                ///< and its standby, or kNoHost
+  std::vector<remote::Address> addresses = {};        ///< of all tasks; of a `ps` with those of its standby
+  std::vector<remote::TaskListeners> listeners = {};  ///< of the tasks of this host, in their order
+  std::vector<remote::TaskListeners> listeners_of_standbys = {};  ///< of this host
+  std::string secret = {};
+  std::optional<HostsOptions> others = {};  ///< how to reach them; nothing where there is one host
+};
+
+/// One host, whose tasks listen there alone.
+[[nodiscard]] Team team_of_one(const std::vector<ClusterTask>& tasks);
+
+/// The supervisors that an MPI launcher has started. MPI serves to exchange addresses and the secret; it is
+/// not used afterwards. With 2 `copies` servers have standbys. Collective.
+/// @throws InvalidArgument when they have other tasks; Unavailable when one of them is lost.
+[[nodiscard]] Team meet(int& argc, char**& argv, const std::vector<ClusterTask>& tasks, int copies);
 
 }  // namespace cohort::supervise

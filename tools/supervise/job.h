@@ -1,5 +1,5 @@
-// What becomes of a job when its tasks end, wherever they ran: whether it goes on, is over or has failed, and
-// with which status it ends. Decides, and does nothing.
+// What becomes of a job when its tasks end or hosts are lost: whether it goes on, is over or has failed, with
+// which status it ends, and which servers go on as their standbys. Decides, and does nothing.
 #pragma once
 
 #include <cstddef>
@@ -28,6 +28,7 @@ struct Ending {
 /// For example `was ended by SIGKILL`, `ended with status 3`.
 [[nodiscard]] std::string describe(const Ending& ending);
 
+/// Which of the tasks have ended, wherever they ran.
 class Job {
  public:
   /// @throws InvalidArgument for tasks that are no cluster, and where none of them trains.
@@ -72,5 +73,57 @@ class Job {
 
 /// On which of the hosts each task runs: in turn, from the chief on the first host.
 [[nodiscard]] std::vector<int> spread(const std::vector<ClusterTask>& tasks, int hosts);
+
+inline constexpr int kNoHost = -1;
+
+/// On which host the standby of each task runs: that of a `ps` on the host after its own in turn. kNoHost for
+/// other tasks, for a `ps` on the first host, with which the job ends, and where there is one host.
+[[nodiscard]] std::vector<int> spread_standbys(const std::vector<ClusterTask>& tasks,
+                                               const std::vector<int>& hosts, int host_count);
+
+/// On which host each task runs, and which servers' standbys could go on in their place. Kept by the
+/// supervisor that leads, and by no other, so that a server and its standby never both serve. Tasks are known
+/// by their numbers in the job's list.
+class Standbys {
+ public:
+  /// Whether a server's standby can take over.
+  enum class State {
+    kNone,        ///< there is none, or it has taken over already
+    kIncomplete,  ///< it has not all that was committed, or its server may commit without it
+    kComplete,    ///< it can
+    kLost,        ///< its host is lost
+  };
+
+  /// On which hosts tasks run, and as `spread_standbys` gives it.
+  Standbys(std::vector<int> hosts, std::vector<int> standby_hosts);
+
+  /// Where the task runs now.
+  [[nodiscard]] int host_of(std::size_t task) const { return servers_.at(task).host; }
+  [[nodiscard]] State state_of(std::size_t task) const { return servers_.at(task).state; }
+
+  /// kNoHost in the state kNone.
+  [[nodiscard]] int standby_host_of(std::size_t task) const { return servers_.at(task).standby_host; }
+
+  /// A server on that host asks to commit without its standby. Whether it may: then the standby cannot take
+  /// over. One whose standby has taken over may not.
+  [[nodiscard]] bool may_go_alone(std::size_t task, int host);
+
+  /// A server on that host says that its standby has all that was committed.
+  void copied(std::size_t task, int host);
+
+  /// The standbys on that host are gone.
+  void lose_host(int host);
+
+  /// From now on the task runs where its standby does, which is complete.
+  void take_over(std::size_t task);
+
+ private:
+  struct Server {
+    int host = kNoHost;
+    int standby_host = kNoHost;
+    State state = State::kNone;
+  };
+  std::vector<Server> servers_;
+};
 
 }  // namespace cohort::supervise

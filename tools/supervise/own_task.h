@@ -1,5 +1,5 @@
-// A task that runs on this supervisor's host, or a standby of one: its process, which may be started again,
-// and the line to it, if it has one. What the process was given stays the supervisor's.
+// The tasks on this supervisor's host, and their processes. Each process is in a process group of its own:
+// what it starts itself ends with it. It ends, too, when the supervisor does, in whatever way.
 #pragma once
 
 #include <poll.h>
@@ -11,13 +11,31 @@
 
 #include <cohort/remote/task_place.h>
 
-#include "cluster/fd.h"
+#include "cluster/sockets.h"
 #include "hosts.h"
 #include "job.h"
-#include "process.h"
 
 namespace cohort::supervise {
 
+/// What a task's process runs.
+struct Command {
+  std::vector<std::string> words = {};      ///< the program and its arguments
+  std::vector<std::string> variables = {};  ///< the environment, as `NAME=value`
+};
+
+/// The caller's environment; without what a launcher has set for the caller's own process, if there is one: a
+/// task that used MPI would take itself for that.
+[[nodiscard]] std::vector<std::string> variables_of_tasks(bool has_launcher);
+
+/// Starts a task's process. It inherits the descriptors of `place`, a card that says the place, standard
+/// output and error, and, if it `reads_input`, standard input. Call it on the main thread, whose end would
+/// end the process.
+/// @throws InvalidArgument when there is no such program, or it cannot be executed; Unavailable when the
+/// system has no process or memory for it.
+[[nodiscard]] pid_t start_process(const Command& command, const remote::TaskPlace& place, bool reads_input);
+
+/// A task that runs on this supervisor's host, or a standby of one: its process, which may be started again,
+/// and the line to it, if it has one. What the process was given stays the supervisor's.
 class OwnTask {
  public:
   /// `host` is this one, for messages. A server that has a standby has a line, and so has a standby.

@@ -1,22 +1,54 @@
 #include "supervisor.h"
 
+#include <pthread.h>
+#include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <csignal>
+#include <cstring>
 #include <initializer_list>
+#include <string>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <cohort/base/error.h>
 
-#include "remote/introduction.h"
-#include "remote/supervisor_line.h"
-#include "say.h"
+#include "remote/supervised_task.h"
 
 namespace cohort::supervise {
+
+void say(std::string_view text) {
+  const std::string line = fmt::format("cohort-supervise: {}\n", text);
+  // Nobody is left to hear of an error.
+  [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, line.data(), line.size());
+}
+
+Signals::Signals() {
+  sigset_t taken;
+  ::sigemptyset(&taken);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGCONT, SIGCHLD})
+    ::sigaddset(&taken, signal);
+  ::pthread_sigmask(SIG_BLOCK, &taken, &before_);
+  queue_.reset(::signalfd(-1, &taken, SFD_CLOEXEC | SFD_NONBLOCK));
+  if (!queue_) throw Unavailable("the system does not hand over signals: {}", std::strerror(errno));
+}
+
+Signals::~Signals() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
+std::vector<int> Signals::wait(std::optional<std::chrono::milliseconds> limit, std::vector<pollfd> others) {
+  others.push_back({queue_.get(), POLLIN, 0});
+  ::poll(others.data(), others.size(), limit ? static_cast<int>(limit->count()) : -1);
+  std::vector<int> signals;
+  signalfd_siginfo one{};
+  while (::read(queue_.get(), &one, sizeof one) == static_cast<ssize_t>(sizeof one))
+    signals.push_back(static_cast<int>(one.ssi_signo));
+  return signals;
+}
+
 namespace {
 
 /// How often what other hosts say is looked at.

@@ -2,20 +2,52 @@
 // job is over. Owns what outlives their processes. One thread, the main one, makes and runs it.
 #pragma once
 
+#include <poll.h>
+
 #include <chrono>
+#include <csignal>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "cluster/sockets.h"
+#include "hosts.h"
 #include "job.h"
 #include "own_task.h"
-#include "process.h"
-#include "signals.h"
-#include "standbys.h"
-#include "team.h"
 
 namespace cohort::supervise {
+
+/// What a supervisor has to say about its tasks: writes `cohort-supervise: TEXT` to standard error as one
+/// line, in one piece.
+void say(std::string_view text);
+
+/// The signals that a supervisor acts on, instead of being ended by them: those that it passes on to its
+/// tasks, and the news that one of these has ended. They are blocked for as long as this lives, also in
+/// threads that are started meanwhile.
+class Signals {
+ public:
+  /// @throws Unavailable when the system refuses.
+  Signals();
+  ~Signals();
+  Signals(const Signals&) = delete;
+  Signals& operator=(const Signals&) = delete;
+
+  /// Those that have come, each once; waits for one of them, or for what `others` name, until the time is
+  /// over, if there is one.
+  [[nodiscard]] std::vector<int> wait(std::optional<std::chrono::milliseconds> limit,
+                                      std::vector<pollfd> others);
+
+ private:
+  sigset_t before_{};
+  watch::Fd queue_;
+};
+
+/// Whether it asks a program to end.
+[[nodiscard]] constexpr bool asks_to_end(int signal) noexcept {
+  return signal == SIGINT || signal == SIGTERM || signal == SIGHUP || signal == SIGQUIT;
+}
 
 struct SupervisorOptions {
   Command command = {};

@@ -28,8 +28,7 @@
 
 #include <fmt/format.h>
 
-#include <cohort/checkpoint/detail/parts.h>
-#include <cohort/checkpoint/detail/random_generator.h>
+#include <cohort/checkpoint/detail/values.h>
 #include <cohort/checkpoint/replica_numbers.h>
 #include <cohort/checkpoint/restore_status.h>
 #include <cohort/device/tensor.h>

@@ -30,27 +30,15 @@
 
 #include <cohort/base/input_wait.h>
 #include <cohort/input/detail/batch.h>
-#include <cohort/input/detail/cache_in_file.h>
-#include <cohort/input/detail/cache_in_memory.h>
-#include <cohort/input/detail/concatenate.h>
-#include <cohort/input/detail/enumerate.h>
-#include <cohort/input/detail/file_list.h>
-#include <cohort/input/detail/filter.h>
-#include <cohort/input/detail/generator.h>
-#include <cohort/input/detail/interleave.h>
+#include <cohort/input/detail/cache.h>
+#include <cohort/input/detail/combination.h>
+#include <cohort/input/detail/file_source.h>
 #include <cohort/input/detail/map.h>
-#include <cohort/input/detail/memory_source.h>
 #include <cohort/input/detail/prefetch.h>
-#include <cohort/input/detail/range.h>
 #include <cohort/input/detail/repeat.h>
-#include <cohort/input/detail/shard.h>
+#include <cohort/input/detail/selection.h>
 #include <cohort/input/detail/shuffle.h>
-#include <cohort/input/detail/single.h>
-#include <cohort/input/detail/skip.h>
-#include <cohort/input/detail/take.h>
-#include <cohort/input/detail/tensor_rows.h>
-#include <cohort/input/detail/unbatch.h>
-#include <cohort/input/detail/zip.h>
+#include <cohort/input/detail/sources.h>
 #include <cohort/input/element_iterator.h>
 
 namespace cohort {

@@ -9,9 +9,7 @@
 
 #include <cohort/input/auto_shard.h>
 #include <cohort/input/dataset.h>
-#include <cohort/input/detail/elements_in_turn.h>
-#include <cohort/input/detail/own_batches.h>
-#include <cohort/input/detail/shared_batches.h>
+#include <cohort/input/detail/local_steps.h>
 #include <cohort/input/distributed_dataset.h>
 #include <cohort/input/input_context.h>
 #include <cohort/input/input_options.h>

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include <cohort/input/cardinality.h>
-#include <cohort/input/detail/fetched_parts.h>
+#include <cohort/input/detail/local_steps.h>
 #include <cohort/input/detail/prefetch.h>
 #include <cohort/input/distributed_iterator.h>
 #include <cohort/input/input_options.h>

@@ -10,8 +10,7 @@
 #include <vector>
 
 #include <cohort/base/input_wait.h>
-#include <cohort/input/detail/local_parts.h>
-#include <cohort/input/detail/part_form.h>
+#include <cohort/input/detail/local_steps.h>
 #include <cohort/input/detail/step_agreement.h>
 #include <cohort/input/pass.h>
 #include <cohort/strategy/strategy.h>

@@ -7,7 +7,6 @@
 #include <utility>
 #include <vector>
 
-#include <cohort/input/detail/stack_rows.h>
 #include <cohort/input/detail/tensor_structure.h>
 #include <cohort/input/split.h>
 #include <cohort/value/structure.h>

@@ -22,7 +22,7 @@
 #include <cohort/device/device.h>
 #include <cohort/strategy/strategy_extended.h>
 #include <cohort/strategy/sum_or_mean.h>
-#include <cohort/value/detail/merge_point.h>
+#include <cohort/value/detail/variable_owner.h>
 #include <cohort/value/leaves.h>
 #include <cohort/value/per_replica.h>
 #include <cohort/value/regroup.h>

@@ -29,9 +29,8 @@
 #include <vector>
 
 #include <cohort/input/distribute.h>
-#include <cohort/trainer/detail/distributed_batches.h>
-#include <cohort/trainer/detail/model_steps.h>
 #include <cohort/trainer/detail/training_loop.h>
+#include <cohort/trainer/detail/training_steps.h>
 #include <cohort/trainer/fit_options.h>
 #include <cohort/trainer/history.h>
 #include <cohort/trainer/model.h>

@@ -12,9 +12,9 @@
 
 #include <cohort/base/error.h>
 
-#include "base/regular_file.h"
-#include "base/uninterrupted.h"
-#include "input/files/crc32c.h"
+#include "base/crc32c.h"
+#include "base/files.h"
+#include "base/system_calls.h"
 
 namespace cohort::checkpoint {
 

@@ -16,8 +16,7 @@
 
 #include <cohort/base/error.h>
 
-#include "json_text.h"
-#include "parse_json.h"
+#include "json.h"
 
 namespace cohort::checkpoint {
 namespace {

@@ -16,11 +16,9 @@
 
 #include "strategy/replica_run.h"
 
-#include "checkpoint/step_vote.h"
-#include "cluster/launcher_place.h"
-#include "preemption_signals.h"
-#include "slurm_end_time.h"
-#include "termination_watcher.h"
+#include "checkpoint/workers.h"
+#include "cluster/launcher.h"
+#include "preemption_notices.h"
 
 namespace cohort {
 namespace {

@@ -9,8 +9,8 @@
 
 #include <cohort/collective/algorithm.h>
 
-#include "collective/choice/tuning_table.h"
-#include "lane_algorithm.h"
+#include "collective/choice/tuning_figures.h"
+#include "lane_algorithms.h"
 
 namespace cohort::network {
 

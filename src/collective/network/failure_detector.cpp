@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 
-#include "base/grace_time.h"
+#include "base/clocks.h"
 
 namespace cohort::network {
 namespace {

@@ -1,15 +1,176 @@
 #include "few_rounds.h"
 
+#include <algorithm>
+#include <bit>
 #include <cstring>
 #include <vector>
 
 #include <cohort/base/error.h>
 #include <cohort/collective/reduction.h>
 
-#include "binomial_tree.h"
-#include "bruck.h"
+#include "collective/task/task_group.h"
+#include "hierarchy_context.h"
 
 namespace cohort::network {
+
+// ---- along a lane: the algorithms of Bruck et al. ----
+
+namespace {
+
+/// What all members know after the round of this distance, and did not before.
+int nodes_in_round(const Lane& lane, int distance) { return std::min(distance, lane.size() - distance); }
+
+std::size_t index(int step) { return static_cast<std::size_t>(step); }
+
+/// The slots of an all-to-all on one member: that of step s has what has to go s steps in all, from the
+/// member that is as many steps behind as it has gone already.
+class Slots {
+ public:
+  Slots(const Lane& lane, const NodeBlocks& blocks)
+      : lane_(lane),
+        blocks_(blocks),
+        longest_(blocks.longest_between()),
+        scratch_(lane.scratch(capacity())) {}
+
+  /// Its bytes, if it has gone the steps of the bits of `step` below `distance`.
+  [[nodiscard]] std::size_t bytes(int step, int distance) const noexcept {
+    const int gone = step & (distance - 1);
+    return blocks_.bytes_between(lane_.neighbour(-gone), lane_.neighbour(step - gone));
+  }
+  [[nodiscard]] std::byte* data(int step) const noexcept { return scratch_.data() + index(step) * longest_; }
+  /// Room for all of them.
+  [[nodiscard]] std::size_t capacity() const noexcept { return index(lane_.size()) * longest_; }
+
+ private:
+  Lane lane_;
+  const NodeBlocks& blocks_;
+  std::size_t longest_;
+  Wire::Scratch scratch_;
+};
+
+}  // namespace
+
+Task<> bruck_all_gather(Lane lane, const NodeBlocks& blocks, std::byte* data, int tag) {
+  const std::vector<std::size_t> begins = blocks.begins_from(lane.index());
+  for (int distance = 1; distance < lane.size(); distance *= 2) {
+    const int nodes = nodes_in_round(lane, distance);
+    const std::size_t arriving = begins[index(distance)];
+    co_await exchange(
+        lane, tag, {lane.neighbour(-distance), data, begins[index(nodes)]},
+        {lane.neighbour(distance), data + arriving, begins[index(distance + nodes)] - arriving});
+  }
+}
+
+Task<> bruck_reduce_scatter(Lane lane, const NodeBlocks& blocks, std::byte* data, Arithmetic arithmetic,
+                            int tag) {
+  const std::vector<std::size_t> begins = blocks.begins_from(lane.index());
+  const Wire::Scratch scratch = lane.scratch(begins.back());
+  for (int distance = static_cast<int>(std::bit_ceil(static_cast<unsigned>(lane.size())) / 2); distance > 0;
+       distance /= 2) {
+    const int nodes = nodes_in_round(lane, distance);
+    const std::size_t leaving = begins[index(distance)];
+    const std::size_t arriving_bytes = begins[index(nodes)];
+    co_await exchange(lane, tag,
+                      {lane.neighbour(distance), data + leaving, begins[index(distance + nodes)] - leaving},
+                      {lane.neighbour(-distance), scratch.data(), arriving_bytes});
+    arithmetic.combine(scratch.data(), data, data, arriving_bytes / size_of(arithmetic.dtype));
+  }
+}
+
+Task<> bruck_all_to_all(Lane lane, const NodeBlocks& blocks, const std::byte* data, std::byte* result,
+                        int tag) {
+  const Slots slots(lane, blocks);
+  std::size_t total = 0;
+  for (int step = 0; step < lane.size(); ++step) {
+    const std::size_t bytes = slots.bytes(step, 1);
+    std::memcpy(slots.data(step), data + total, bytes);
+    total += bytes;
+  }
+  const Wire::Scratch leaving = lane.scratch(slots.capacity());
+  const Wire::Scratch arriving = lane.scratch(slots.capacity());
+  for (int distance = 1; distance < lane.size(); distance *= 2) {
+    std::size_t leaving_bytes = 0;
+    std::size_t arriving_bytes = 0;
+    for (int step = distance; step < lane.size(); ++step) {
+      if ((step & distance) == 0) continue;
+      const std::size_t bytes = slots.bytes(step, distance);
+      std::memcpy(leaving.data() + leaving_bytes, slots.data(step), bytes);
+      leaving_bytes += bytes;
+      arriving_bytes += slots.bytes(step, 2 * distance);
+    }
+    co_await exchange(lane, tag, {lane.neighbour(distance), leaving.data(), leaving_bytes},
+                      {lane.neighbour(-distance), arriving.data(), arriving_bytes});
+    const std::byte* from = arriving.data();
+    for (int step = distance; step < lane.size(); ++step) {
+      if ((step & distance) == 0) continue;
+      std::memcpy(slots.data(step), from, slots.bytes(step, 2 * distance));
+      from += slots.bytes(step, 2 * distance);
+    }
+  }
+  const int arrived = static_cast<int>(std::bit_ceil(static_cast<unsigned>(lane.size())));
+  for (int step = 0; step < lane.size(); ++step) {
+    std::memcpy(result, slots.data(step), slots.bytes(step, arrived));
+    result += slots.bytes(step, arrived);
+  }
+}
+
+// ---- along a lane: the binomial tree ----
+
+namespace {
+
+/// A member's place in the tree.
+struct Place {
+  Place(const Lane& lane, const NodeBlocks& blocks, int root)
+      : step(lane.neighbour(-root)), size(lane.size()), begins(blocks.begins_from(root)) {
+    while (step + reach < size && (step & reach) == 0) reach *= 2;
+  }
+
+  /// How many steps its blocks and those below it in the tree take, at most.
+  [[nodiscard]] int below() const noexcept { return step == 0 ? size : step & -step; }
+
+  /// Where the blocks of the step `distance` further begin, in this member's data.
+  [[nodiscard]] std::size_t begin(int distance) const noexcept {
+    return begins[static_cast<std::size_t>(std::min(step + distance, size))] -
+           begins[static_cast<std::size_t>(step)];
+  }
+
+  int step;
+  int size;
+  int reach = 1;  ///< the children are 1, 2, 4 and so on steps further, below this
+  std::vector<std::size_t> begins;
+};
+
+}  // namespace
+
+std::size_t binomial_room(const Lane& lane, const NodeBlocks& blocks, int root) {
+  const Place place(lane, blocks, root);
+  return place.begin(place.below());
+}
+
+Task<> binomial_gather(Lane lane, const NodeBlocks& blocks, int root, std::byte* data, int tag) {
+  const Place place(lane, blocks, root);
+  TaskGroup receiving;
+  for (int child = 1; child < place.reach; child *= 2)
+    receiving.add(stream_from(lane, lane.neighbour(child), tag, data + place.begin(child),
+                              place.begin(2 * child) - place.begin(child)));
+  co_await receiving.wait_for_all();
+  if (place.step == 0) co_return;
+  co_await stream_to(lane, lane.neighbour(-place.below()), tag, data, place.begin(place.below()));
+}
+
+Task<> binomial_scatter(Lane lane, const NodeBlocks& blocks, int root, std::byte* data, int tag) {
+  const Place place(lane, blocks, root);
+  if (place.step > 0)
+    co_await stream_from(lane, lane.neighbour(-place.below()), tag, data, place.begin(place.below()));
+  TaskGroup sending;
+  for (int child = place.reach / 2; child > 0; child /= 2)
+    sending.add(stream_to(lane, lane.neighbour(child), tag, data + place.begin(child),
+                          place.begin(2 * child) - place.begin(child)));
+  co_await sending.wait_for_all();
+}
+
+// ---- over several nodes: the heads exchange their nodes' data ----
+
 namespace {
 
 constexpr int kRoundTag = 1;

@@ -5,15 +5,13 @@
 
 #include <fmt/format.h>
 
-#include "../node/contribution.h"
-#include "call_report.h"
-#include "collective/choice/tuning_store.h"
+#include "collective/choice/selection.h"
+#include "collective/choice/tuning_figures.h"
+#include "collective/node/call_plan.h"
 #include "collective/task/task_group.h"
 #include "few_rounds.h"
 #include "probe.h"
-#include "two_level_movement.h"
-#include "two_level_reduce.h"
-#include "two_level_reduce_scatter.h"
+#include "two_level.h"
 
 namespace cohort::network {
 
@@ -401,6 +399,24 @@ std::optional<Error> HierarchicalCollectives::check_for_failure(const Collective
   // The leaders of the other nodes may wait for this one in a call of another priority.
   if (!topology_.is_leader()) return std::nullopt;
   return failure_detector_.compare_priorities(signature(call, endpoint_.number()), waiting.waited());
+}
+
+int NetworkPeers::tag_of_turn(int other, int tag) const {
+  require_legal_message(*this, other, tag);
+  // Above the tags of parts, and different in each call, so that a message left over from one call does not
+  // match in the next.
+  constexpr int kFirstTag = 8192;
+  constexpr int kTurns = 4;
+  static_assert(kFirstTag + kTurns * (kLargestTag + 1) <= kFirstUrgentTag);
+  return kFirstTag + static_cast<int>(context_.endpoint.number() % kTurns) * (kLargestTag + 1) + tag;
+}
+
+Task<> NetworkPeers::send(int to, std::span<const std::byte> data, int tag) {
+  co_await stream_to(context_.wire, to, tag_of_turn(to, tag), data.data(), data.size());
+}
+
+Task<> NetworkPeers::receive(int from, std::span<std::byte> into, int tag) {
+  co_await stream_from(context_.wire, from, tag_of_turn(from, tag), into.data(), into.size());
 }
 
 }  // namespace cohort::network

@@ -1,10 +1,12 @@
 // What the algorithms of two levels work with: this member's endpoint on its node, its wire to other nodes,
-// and the topology.
+// and the topology; and how long calls are cut into segments, which are on the node and on the network in
+// turn.
 //
 // The parts of a collective that take place on one node are collectives of the node's
 // engine, and count local ranks.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <span>
 #include <vector>
@@ -12,10 +14,9 @@
 #include <cohort/collective/collective_call.h>
 #include <cohort/collective/task.h>
 
-#include "../node/endpoint.h"
+#include "collective/node/endpoint.h"
 #include "cost_model.h"
 #include "lane.h"
-#include "segments.h"
 #include "topology.h"
 
 namespace cohort::network {
@@ -70,6 +71,33 @@ inline constexpr int kFirstUrgentTag = 28'000;
 [[nodiscard]] Task<> spread_on_node(HierarchyContext& context, DType dtype, std::byte* data,
                                     std::size_t elements, int local_rank);
 
+// ---- segments ----
+
+/// A long call cut into segments, each of which has a share per lane.
+class Segments {
+ public:
+  /// Nearly equal segments of at most `most` elements.
+  Segments(std::size_t elements, std::size_t most) : elements_(elements) {
+    const std::size_t limit = std::max<std::size_t>(most, 1);
+    const std::size_t count = std::max<std::size_t>((elements + limit - 1) / limit, 1);
+    step_ = std::max<std::size_t>((elements + count - 1) / count, 1);
+  }
+
+  [[nodiscard]] std::size_t count() const noexcept { return (elements_ + step_ - 1) / step_; }
+  [[nodiscard]] std::size_t begin(std::size_t segment) const noexcept { return segment * step_; }
+  [[nodiscard]] std::size_t elements(std::size_t segment) const noexcept {
+    return std::min(step_, elements_ - begin(segment));
+  }
+
+ private:
+  std::size_t elements_;
+  std::size_t step_ = 1;
+};
+
+/// Segments whose shares have about `share_bytes`.
+[[nodiscard]] Segments segments_of(const HierarchyContext& context, const CollectiveCall& call,
+                                   std::size_t share_bytes);
+
 /// A segment of a call, cut into the lanes' shares, in elements.
 struct SegmentShares {
   std::size_t begin;                ///< where the segment begins
@@ -89,8 +117,38 @@ struct SegmentShares {
 [[nodiscard]] Task<> all_gather_on_node(HierarchyContext& context, const CollectiveCall& call,
                                         const SegmentShares& shares);
 
-/// Segments whose shares have about `share_bytes`.
-[[nodiscard]] Segments segments_of(const HierarchyContext& context, const CollectiveCall& call,
-                                   std::size_t share_bytes);
+/// The segments of a collective follow each other: each is opened on the node; its share then travels along
+/// the lane, as a task of a group; when that task is done, the segment is closed on the node. Segments are
+/// opened before others are closed, so that the network has something to do meanwhile.
+///
+/// `open(segment)` and `close(segment)` give tasks, each of which is awaited before the next one is made; at
+/// most `in_flight` segments are open at a time. Both go from the first segment to the last, so task numbers
+/// equal segment numbers if each `open` adds one task to a group.
+template <class Open, class Close>
+[[nodiscard]] Task<> pipeline(std::size_t segments, std::size_t in_flight, Open open, Close close) {
+  std::size_t opened = 0;
+  for (std::size_t closed = 0; closed < segments; ++closed) {
+    for (; opened < segments && opened - closed < in_flight; ++opened) co_await open(opened);
+    co_await close(closed);
+  }
+}
+
+/// Memory for each segment in flight, from its first use on.
+class SegmentScratch {
+ public:
+  SegmentScratch(Wire& wire, std::size_t in_flight, std::size_t bytes)
+      : wire_(wire), bytes_(bytes), scratches_(in_flight) {}
+
+  [[nodiscard]] std::byte* of(std::size_t segment) {
+    Wire::Scratch& scratch = scratches_[segment % scratches_.size()];
+    if (scratch.data() == nullptr) scratch = wire_.scratch(bytes_);
+    return scratch.data();
+  }
+
+ private:
+  Wire& wire_;
+  std::size_t bytes_;
+  std::vector<Wire::Scratch> scratches_;
+};
 
 }  // namespace cohort::network

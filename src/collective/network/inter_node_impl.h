@@ -10,7 +10,7 @@
 #include "collective/network/transport.h"
 
 #include "../node/inter_node.h"
-#include "../node/node_communicator_impl.h"
+#include "collective/node/node_communicator.h"
 #include "failure_detector.h"
 #include "hierarchical_collectives.h"
 #include "remote_messages.h"

@@ -14,8 +14,7 @@
 #include <cohort/collective/algorithm.h>
 #include <cohort/collective/task.h>
 
-#include "stream.h"
-#include "wire.h"
+#include "lane.h"
 
 namespace cohort::network {
 

@@ -20,7 +20,7 @@
 #include <cohort/collective/task.h>
 
 #include "../node/inter_node.h"
-#include "wire.h"
+#include "lane.h"
 
 namespace cohort::network {
 

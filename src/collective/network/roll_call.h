@@ -1,7 +1,7 @@
 // Before data moves between nodes, the leaders find out whether the members of all nodes
 // have called the same; small contributions piggyback on this exchange, and then nothing
 // else needs to move. The pattern is the same whatever is called, so that members that
-// disagree meet all the same. What each of them has called is asked only then (call_report.h).
+// disagree meet all the same. What each of them has called is asked only then, for a report.
 //
 // Each message begins with a summary of 8 bytes: the fingerprint of the call that all of some
 // nodes have made, or that they have made several. Summaries merge in any order, so all
@@ -16,8 +16,10 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
+#include <cohort/base/error.h>
 #include <cohort/collective/collective_call.h>
 #include <cohort/collective/task.h>
 
@@ -79,6 +81,44 @@ class RollCall {
   int distance_ = 1;  ///< to the leader that is heard
   Transfer sending_;
   Transfer receiving_;
+};
+
+/// What the members of one node have called.
+struct NodeCalls {
+  CallSignature signature = {};            ///< of all its members, or, where they differ, of its leader
+  std::vector<MemberCall> by_member = {};  ///< only where they differ: of members that described their call
+  CallWords words = {};                    ///< what its leader's call is for
+};
+
+/// After a roll call in which the calls of some members differed, the leaders report to each other what the
+/// members of their nodes have called, so that every leader names the same odd one. All leaders know of the
+/// difference, so all of them take part. The pattern is again that of [Bruck et al. 1997]. Cost
+/// ceil(log2 p) alpha + (p-1) n beta.
+class CallReport {
+ public:
+  /// `leaders` is the lane of the leaders, lane 0; `own` is of this node.
+  CallReport(Lane leaders, const Topology& topology, const NodeCalls& own);
+
+  /// The exchange; once. It is given up after five seconds.
+  [[nodiscard]] Task<> execute();
+
+  /// Afterwards: the error that ends the call `name` on all members; the same on all leaders.
+  [[nodiscard]] Error disagreement(const std::string& name, std::span<const MemberInfo> members) const;
+
+ private:
+  struct Header;
+  struct Signed;
+  [[nodiscard]] Header header_of(std::size_t entry) const;
+  [[nodiscard]] std::string_view words_of(std::size_t entry) const;
+  [[nodiscard]] std::vector<CallWords> words_by_rank() const;
+  void find_entries();
+
+  Lane leaders_;
+  const Topology& topology_;
+  std::size_t capacity_;
+  Wire::Scratch scratch_;
+  std::vector<std::size_t> begins_;  ///< of the entries, own node first, then the nodes after it
+  std::size_t end_ = 0;
 };
 
 }  // namespace cohort::network

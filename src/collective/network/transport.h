@@ -21,7 +21,7 @@
 #include <cohort/collective/collective_call.h>
 #include <cohort/collective/task.h>
 
-#include "collective/context_ids.h"
+#include "collective/call/split_exchange.h"
 #include "collective/task/scratch_pool.h"
 
 namespace cohort {

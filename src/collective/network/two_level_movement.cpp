@@ -1,4 +1,5 @@
-#include "two_level_movement.h"
+// The collectives of long data that reduce nothing.
+#include "two_level.h"
 
 #include <algorithm>
 #include <utility>
@@ -6,11 +7,9 @@
 #include <cohort/collective/copy_bytes.h>
 #include <cohort/collective/reduction.h>
 
-#include "../node/contribution.h"
+#include "collective/node/call_plan.h"
 #include "collective/task/task_group.h"
 #include "pairwise_exchange.h"
-#include "pipeline.h"
-#include "stream.h"
 
 namespace cohort::network {
 namespace {

@@ -6,7 +6,7 @@
 // disagree about the size would otherwise wait for each other at different places, and
 // never find out. Payload of a few bytes lies beside the word and costs no cache line more.
 //
-// The words are explained in docs/collectives.md.
+// At the end: which line, slot and cell a member uses when. The words are explained in docs/collectives.md.
 #pragma once
 
 #include <array>
@@ -16,9 +16,8 @@
 
 #include <cohort/collective/collective_call.h>
 
-#include "collective/record/member_record.h"
-
-#include "bell.h"
+#include "collective/record/call_record.h"
+#include "waiting.h"
 
 namespace cohort::node {
 
@@ -145,7 +144,7 @@ struct PriorityBlock {
   alignas(4096) std::array<std::array<std::byte, kSlotBytes>, 2> slots;
   alignas(4096) std::array<std::array<std::byte, kPieceBytes>, kCells> cells;
 
-  /// Where announcements go along a tree (see level_announcements.h): of a member with children.
+  /// Where announcements go along a tree (see levels.h): of a member with children.
   std::array<Line, 2> gathered;  ///< all below this member have announced the call
   std::array<Line, 2> released;  ///< all members have; the payload is the result, if the call has one
   /// Blocks that this member has finished in a reduction along the sockets: {sequence, count}, 32 bits each.
@@ -153,6 +152,7 @@ struct PriorityBlock {
   alignas(4096) std::array<std::array<std::byte, kAllPayloadsBytes>, 2> all_payloads;
 };
 
+/// All that a member shows the others.
 struct ControlBlock {
   /// This member has left the communicator.
   alignas(kFlagSpacing) std::atomic<bool> left{false};
@@ -167,5 +167,42 @@ struct ControlBlock {
 
   std::array<PriorityBlock, kPriorities> priority_blocks;  ///< by priority
 };
+
+// ---- which line, slot and cell a member uses when
+
+// The rules by which memory of the control blocks is written again without asking whether all have read it.
+// tests/collective/cell_rotation_test.cpp tries them in every order of steps.
+//
+// With two members the cells of a pair change hands: the member that reads a cell fetches its cache lines
+// for writing and fills this very cell in its next turn. Each cache line then crosses between
+// the cores once per call, where cells of fixed owners cost two crossings. Nothing else guards
+// a cell: a member writes to it only after it has read it itself.
+//
+// With more members a cell has several readers and stays its owner's. Two slots suffice,
+// since no member reaches call k + 2 before all have read call k. A member reads a piece
+// after it has written the next one, so four cells do.
+
+/// Where a line, slot or cell is: the `index`-th in the control block of `owner`.
+struct BufferLocation {
+  int owner = 0;
+  std::size_t index = 0;
+};
+
+/// Which of its lines a member uses in call number `sequence`.
+[[nodiscard]] constexpr std::size_t line_of(std::uint64_t sequence) noexcept { return sequence % 2; }
+
+/// Where `member` puts what it contributes to the call that is the `number`-th to go through slots.
+[[nodiscard]] constexpr BufferLocation slot_of(int member, std::uint64_t number, int members) noexcept {
+  if (members == 2) return {static_cast<int>((static_cast<std::uint64_t>(member) + number) % 2), 0};
+  return {member, number % 2};
+}
+
+/// Where `member` puts its `piece`-th piece since the beginning.
+[[nodiscard]] constexpr BufferLocation cell_of(int member, std::uint64_t piece, int members,
+                                               std::size_t cells = kCells) noexcept {
+  const std::uint64_t turn = piece / cells;
+  if (members == 2) return {static_cast<int>((static_cast<std::uint64_t>(member) + turn) % 2), piece % cells};
+  return {member, piece % cells};
+}
 
 }  // namespace cohort::node

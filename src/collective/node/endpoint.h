@@ -3,7 +3,8 @@
 //
 // A collective goes: `open` with the plan of the call, the payload, `announce`, wait until `all_announced`,
 // then whatever its algorithm does. What a call means is planned by the CallPlanner. A wait that may never
-// end is the FailureWatch's: it turns the reason into the error of the whole group.
+// end is the FailureWatch's: it turns the reason into the error of the whole group, from what the OpenCall
+// says is missing.
 //
 // One thread at a time drives an endpoint.
 #pragma once
@@ -11,6 +12,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <memory>
@@ -20,24 +22,71 @@
 #include <utility>
 #include <vector>
 
+#include <cohort/collective/collective_call.h>
+#include <cohort/collective/reduction.h>
 #include <cohort/collective/task.h>
 
-#include "call_planner.h"
-#include "cell_rotation.h"
+#include "call_plan.h"
 #include "collective/choice/choice_log.h"
-#include "collective/choice/choice_reason.h"
-#include "collective/choice/tuning_table.h"
+#include "collective/choice/tuning_figures.h"
 #include "collective/kernels/prefetch.h"
-#include "contribution.h"
+#include "collective/record/call_record.h"
+#include "control_block.h"
+#include "direct.h"
 #include "failure_watch.h"
-#include "level_announcements.h"
+#include "levels.h"
 #include "line_counter.h"
 #include "node_group.h"
-#include "open_call.h"
-#include "remote_buffer.h"
 #include "waiting.h"
 
 namespace cohort::node {
+
+/// What every other member must do before this one goes on.
+enum class Awaited {
+  kAnnouncements,  ///< of the call
+  kPieces,         ///< in the cells
+  kTurn,           ///< pieces, which each member passes on after the one before it
+  kDone,           ///< of direct and registered collectives, of shares, and of what one reduces for all
+};
+
+/// What a member's announcement brings to the others beside its word.
+struct Contents {
+  std::size_t payload_bytes = 0;
+  /// Where there is one, all need no more than the payloads reduced by it.
+  ReductionKernel kernel = nullptr;
+  std::size_t elements = 0;  ///< of the payload, for the kernel
+  /// Where it is a member, all need no more than its payload.
+  int source = -1;
+
+  /// Whether one payload goes to all members: a result, or that of the source.
+  [[nodiscard]] bool goes_as_one() const noexcept { return kernel != nullptr || source >= 0; }
+};
+
+/// The collective that a member is in: which one it is, what the member announces about it, and what it waits
+/// for.
+struct OpenCall {
+  std::uint64_t number = 0;  ///< of the program's collective, among those of all priorities; parts share it
+  /// The collective that this is a part of; null: it is whole itself. The whole in turn may be a barrier by
+  /// which members agree on another call, the one that it `stands_for`.
+  const CollectiveCall* whole = nullptr;
+  std::uint64_t sequence = 0;  ///< announcements so far: a collective in parts has several
+  std::uint64_t word = 0;      ///< what is announced: {sequence, fingerprint}, 32 bits each
+  bool payload_has_details = false;
+  Contents contents = {};
+  bool disagreement = false;  ///< some member has called something else
+
+  CallRecorder* recorder = nullptr;  ///< set once
+  CallRecorder::Entry record;        ///< of the program's collective
+
+  int next_to_check = 0;  ///< members before it have done what is awaited
+  Awaited awaited = Awaited::kAnnouncements;
+  std::uint64_t awaited_count = 0;
+
+  /// What the program has called: `call`, or what it is a part of, or stands for.
+  [[nodiscard]] const CollectiveCall& as_called(const CollectiveCall& call) const noexcept {
+    return (whole == nullptr ? call : *whole).as_called();
+  }
+};
 
 class Endpoint {
  public:

@@ -3,14 +3,10 @@
 #include <cstring>
 #include <optional>
 
-#include "cost_model.h"
 #include "direct.h"
-#include "member_chain.h"
 #include "pieces.h"
-#include "probe.h"
-#include "shares.h"
+#include "protocol_choice.h"
 #include "small_call.h"
-#include "socket_chain.h"
 
 namespace cohort::node {
 namespace {

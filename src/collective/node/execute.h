@@ -6,7 +6,7 @@
 #include <cohort/collective/task.h>
 
 #include "endpoint.h"
-#include "protocol_choice.h"
+#include "protocol.h"
 
 namespace cohort::node {
 

@@ -6,8 +6,8 @@
 
 #include <fmt/format.h>
 
-#include "cell_rotation.h"
-#include "level_announcements.h"
+#include "endpoint.h"
+#include "progress.h"
 
 namespace cohort::node {
 namespace {

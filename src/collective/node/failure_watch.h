@@ -17,11 +17,12 @@
 
 #include "inter_node.h"
 #include "node_group.h"
-#include "open_call.h"
-#include "own_communicators.h"
 #include "waiting.h"
 
 namespace cohort::node {
+
+class OwnCommunicators;
+struct OpenCall;
 
 class FailureWatch {
  public:

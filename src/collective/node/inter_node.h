@@ -16,7 +16,7 @@
 #include <cohort/collective/task.h>
 #include <cohort/collective/tuning.h>
 
-#include "collective/context_ids.h"
+#include "collective/call/split_exchange.h"
 #include "waiting.h"
 
 namespace cohort::node {

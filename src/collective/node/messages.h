@@ -1,10 +1,11 @@
-// Send and receive between two members. The sender posts an envelope in its own control block; the
-// receiver finds it there, copies the contents itself and marks it as taken. Short ones
-// are copied on sending, so that the sender need not wait.
+// Send and receive between two members of a node: the program's messages, and those of an algorithm that it
+// has registered. The sender posts an envelope in its own control block; the receiver finds it there, copies
+// the contents itself and marks it as taken. Short ones are copied on sending, so that the sender need not
+// wait.
 //
 // An error of a message, even that it is late, ends that message alone. A sender may give up while its
-// receiver copies: then the receiver drops the copy, since the contents may have changed, and goes on to
-// the next message.
+// receiver copies: then the receiver drops the copy, since the contents may have changed, and goes on to the
+// next message.
 #pragma once
 
 #include <deque>
@@ -13,12 +14,15 @@
 #include <optional>
 #include <vector>
 
+#include <cohort/collective/algorithm.h>
 #include <cohort/collective/task.h>
 
+#include "collective/task/scratch_pool.h"
 #include "endpoint.h"
 
 namespace cohort::node {
 
+/// One member's messages.
 class Mailbox {
  public:
   explicit Mailbox(Endpoint& endpoint);
@@ -73,6 +77,31 @@ class Mailbox {
   std::vector<std::shared_ptr<const Buffer>> more_envelopes_;
   EnvelopeChain* last_link_;
   std::map<const CollectiveCall*, Envelope*> posted_;  ///< sends that wait for their receiver
+};
+
+/// The Peers of a registered algorithm: messages go through the same mailbox as the program's own, with tags
+/// that programs cannot use.
+class NodePeers final : public Peers {
+ public:
+  NodePeers(Endpoint& endpoint, Mailbox& mailbox) : endpoint_(endpoint), mailbox_(mailbox) {}
+
+  [[nodiscard]] int rank() const noexcept override { return endpoint_.position().rank; }
+  [[nodiscard]] int size() const noexcept override { return endpoint_.position().size; }
+  [[nodiscard]] int node_of(int /*member*/) const noexcept override { return 0; }
+  [[nodiscard]] Task<> send(int to, std::span<const std::byte> data, int tag) override;
+  [[nodiscard]] Task<> receive(int from, std::span<std::byte> into, int tag) override;
+  [[nodiscard]] std::shared_ptr<std::byte> scratch(std::size_t bytes) override {
+    return scratch_pool_.shared_scratch(bytes);
+  }
+  /// The scratch memory, for an owner that has to keep it while others may still read it.
+  [[nodiscard]] std::vector<std::shared_ptr<const Buffer>> take_scratch() { return scratch_pool_.take(); }
+
+ private:
+  [[nodiscard]] CollectiveCall message(CollectiveKind kind, int other, std::size_t bytes, int tag) const;
+
+  Endpoint& endpoint_;
+  Mailbox& mailbox_;
+  ScratchPool scratch_pool_;
 };
 
 }  // namespace cohort::node

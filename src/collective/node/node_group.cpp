@@ -5,90 +5,20 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
-#include <list>
 #include <map>
-#include <mutex>
-#include <new>
 #include <thread>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <cohort/base/config.h>
+#include <cohort/base/deadline.h>
 
-#include "base/host_name.h"
-#include "contribution.h"
-#include "device/node_heap.h"
-#include "member_groups.h"
+#include "base/system_calls.h"
+#include "levels.h"
 
 namespace cohort::node {
 namespace {
-
-/// Control blocks that their members have left, while others may still look at them.
-class DepartedControlBlocks {
- public:
-  static DepartedControlBlocks& of_this_process() {
-    static auto* const blocks =
-        new DepartedControlBlocks;  // other threads may still leave while statics are destroyed
-    return *blocks;
-  }
-
-  void add(const ControlBlock& memory, int others, std::vector<std::shared_ptr<const void>> blocks) {
-    {
-      const std::lock_guard lock(mutex_);
-      entries_.push_back({&memory, others, std::move(blocks)});
-    }
-    sweep();
-  }
-
-  void keep_for_ever(std::shared_ptr<const void> memory) {
-    const std::lock_guard lock(mutex_);
-    kept_.push_back(std::move(memory));
-  }
-
-  void sweep() {
-    std::list<Entry> forsaken;  // freed without the lock: it may be users' memory
-    const std::lock_guard lock(mutex_);
-    for (auto entry = entries_.begin(); entry != entries_.end();) {
-      const auto next = std::next(entry);
-      if (entry->memory->departures.load(std::memory_order_acquire) == entry->others)
-        forsaken.splice(forsaken.end(), entries_, entry);
-      entry = next;
-    }
-  }
-
- private:
-  struct Entry {
-    const ControlBlock* memory;
-    int others;
-    std::vector<std::shared_ptr<const void>> blocks;  ///< what is kept until the others have departed
-  };
-
-  std::mutex mutex_;
-  std::list<Entry> entries_;
-  std::vector<std::shared_ptr<const void>> kept_;
-};
-
-std::shared_ptr<const Buffer> allocate_block(bool in_heap) {
-  constexpr std::size_t kBytes = sizeof(ControlBlock) + alignof(ControlBlock);
-  return in_heap ? allocate(kBytes, Device()) : allocate_private(kBytes, Device());
-}
-
-/// The block is aligned by hand: the heap promises cache lines, a control block needs pages.
-ControlBlock* make_control_block(const Buffer& block) {
-  void* data = block.data();
-  std::size_t space = block.bytes();
-  void* aligned = std::align(alignof(ControlBlock), sizeof(ControlBlock), data, space);
-  COHORT_CHECK(aligned != nullptr);
-  return new (aligned) ControlBlock;
-}
-
-/// Where the control block lies in this process's heap.
-std::optional<std::uint64_t> offset_of(const ControlBlock& block) {
-  const NodeHeap* heap = NodeHeap::of_this_process();
-  return heap == nullptr ? std::nullopt
-                         : heap->offset_of(reinterpret_cast<const std::byte*>(&block), sizeof block);
-}
 
 bool is_neighbour_of(const NodeGroupOptions& options, const WorkerInfo& worker) {
   return worker.node == options.workers[static_cast<std::size_t>(options.rank)].node;
@@ -136,13 +66,6 @@ std::string next_name() {
   return fmt::format("{}", ++made);
 }
 
-template <std::size_t kSize>
-void write_text(std::array<char, kSize>& to, std::string_view text) {
-  const std::size_t length = std::min(text.size(), kSize - 1);
-  std::copy_n(text.begin(), length, to.begin());
-  to[length] = '\0';
-}
-
 }  // namespace
 
 /// What a worker tells the others of each of its members, sent as raw bytes: the same program runs
@@ -158,20 +81,6 @@ struct NodeGroup::MemberPlace {
     return places;
   }
 };
-
-NewControlBlock::NewControlBlock(const NodeGroup& parent)
-    : block_(allocate_block(parent.blocks_in_heap())), memory_(make_control_block(*block_)) {
-  DepartedControlBlocks::of_this_process().sweep();
-  const std::optional<std::uint64_t> offset = offset_of(*memory_);
-  if (offset || parent.is_one_process())
-    location_ = {reinterpret_cast<std::uintptr_t>(memory_), offset ? *offset + 1 : 0};
-}
-
-NewControlBlock::~NewControlBlock() {
-  if (block_ == nullptr) return;
-  memory_->left.store(true, std::memory_order_release);
-  NodeGroup::keep_for_ever(std::move(block_));
-}
 
 NodeGroup::NodeGroup(const NodeGroupOptions& options)
     : process_(::getpid()),
@@ -405,16 +314,7 @@ std::optional<Error> NodeGroup::fault() const {
 
 bool NodeGroup::fail(const Error& error) {
   if (on_failure_) on_failure_();
-  FailureRecord& record = this->record();
-  auto state = FailureRecord::State::kNone;
-  if (!record.state.compare_exchange_strong(state, FailureRecord::State::kBeingWritten)) return false;
-  record.code = static_cast<std::int32_t>(error.code());
-  record.member = error.origin().member;
-  write_text(record.host, error.origin().host);
-  write_text(record.call, error.origin().call);
-  write_text(record.text, error.what());
-  record.state.store(FailureRecord::State::kWritten, std::memory_order_release);
-  return true;
+  return write_failure(record(), error);
 }
 
 void NodeGroup::report(const Error& error) {
@@ -429,22 +329,12 @@ Error NodeGroup::failure() const {
   return error;
 }
 
-Error NodeGroup::first_error() const {
-  const FailureRecord& record = this->record();
-  const Deadline deadline = Deadline::after(std::chrono::seconds(1));
-  while (record.state.load(std::memory_order_acquire) != FailureRecord::State::kWritten) {
-    if (deadline.expired())
-      return Aborted("the communicator failed, and the member that noticed it died before it said why");
-    std::this_thread::yield();
-  }
-  return {static_cast<ErrorCode>(record.code), record.text.data(),
-          ErrorOrigin{record.call.data(), record.member, record.host.data()}};
-}
+Error NodeGroup::first_error() const { return read_failure(record()); }
 
 bool NodeGroup::is_of_this_process() const noexcept { return process_ == ::getpid(); }
 
 void NodeGroup::leave(int member, std::vector<std::shared_ptr<const void>> held) {
-  if (std::exchange(is_shown_, false)) observer_->remove(this);
+  if (is_shown_.exchange(false)) observer_->remove(this);
   control_block(member).left.store(true, std::memory_order_release);
   for (int other = 0; other < size(); ++other) {
     if (other != member) control_block(other).departures.fetch_add(1, std::memory_order_acq_rel);

@@ -2,12 +2,10 @@
 // group's first error. Made once per process and communicator, and co-owned by all of this process's members;
 // in a group that was split off, each member makes its own. The communicator may have members on other nodes:
 // local ranks are counted within the node, ranks within the communicator.
-//
-// The control blocks of this process are blocks of its heap. A member that leaves increments a counter in the
-// control block of every other; a block is given back to the heap once all others have stopped looking at it.
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -16,43 +14,18 @@
 
 #include <cohort/base/error.h>
 
+#include "collective/call/operation_in_flight.h"
 #include "collective/choice/selection.h"
 #include "collective/communicator_base.h"
 #include "collective/node_communicators.h"
-#include "collective/operation_in_flight.h"
-#include "collective/record/record_observer.h"
+#include "collective/record/record_reader.h"
 #include "control_block.h"
+#include "control_block_memory.h"
 #include "device/node_memory.h"
-#include "level_tree.h"
-#include "node_report.h"
+#include "levels.h"
+#include "node_failure.h"
 
 namespace cohort::node {
-
-class NodeGroup;
-
-/// The control block that a member contributes to a group that is being split off. If the split fails, the
-/// block is leaked and marked as left, since others may already be reading it.
-class NewControlBlock {
- public:
-  /// In memory of the kind that those of `parent` lie in.
-  explicit NewControlBlock(const NodeGroup& parent);
-  NewControlBlock(NewControlBlock&&) noexcept = default;
-  NewControlBlock& operator=(NewControlBlock&&) = delete;
-  NewControlBlock(const NewControlBlock&) = delete;
-  NewControlBlock& operator=(const NewControlBlock&) = delete;
-  ~NewControlBlock();
-
-  /// For the others: its address in this process, and its offset in the heap plus 1; twice 0 when they
-  /// could not reach it.
-  [[nodiscard]] const std::array<std::uint64_t, 2>& location() const noexcept { return location_; }
-
-  [[nodiscard]] std::shared_ptr<const Buffer> take() noexcept { return std::move(block_); }
-
- private:
-  std::shared_ptr<const Buffer> block_;
-  ControlBlock* memory_;
-  std::array<std::uint64_t, 2> location_{};
-};
 
 class NodeGroup {
  public:
@@ -217,7 +190,7 @@ class NodeGroup {
   std::function<void()> on_failure_;
   ReportPlace report_place_;
   std::shared_ptr<RecordObserver> observer_;  ///< may be null
-  bool is_shown_ = false;                     ///< to the observer
+  std::atomic<bool> is_shown_{false};         ///< to the observer; the members of a process may leave at once
 };
 
 }  // namespace cohort::node

@@ -11,7 +11,7 @@
 #include <cohort/base/config.h>
 #include <cohort/base/log.h>
 
-#include "node_communicator_impl.h"
+#include "node_communicator.h"
 #include "waiting.h"
 
 namespace cohort::node {
@@ -120,6 +120,25 @@ bool Progress::advance(std::vector<std::shared_ptr<NodeCommunicatorImpl>>& membe
     if (!member->is_waited_for()) moved |= member->try_advance();
   }
   return std::erase_if(members, [](const auto& member) { return member->idle(); }) > 0 || moved;
+}
+
+void OwnCommunicators::add(NodeCommunicatorImpl& communicator) {
+  const std::lock_guard lock(mutex_);
+  communicators_.push_back(&communicator);
+}
+
+void OwnCommunicators::remove(const NodeCommunicatorImpl& communicator) {
+  const std::lock_guard lock(mutex_);
+  std::erase(communicators_, &communicator);
+}
+
+void OwnCommunicators::answer_questions() {
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  if (!lock || !next_look_.expired()) return;
+  bool may_answer = false;
+  for (NodeCommunicatorImpl* const communicator : communicators_)
+    may_answer |= communicator->answer_questions();
+  if (may_answer) next_look_ = Deadline::after(kBetweenLooks);
 }
 
 }  // namespace cohort::node

@@ -1,18 +1,23 @@
-// Which protocol moves data that does not fit a slot on a node: by the table of sizes,
-// unless COHORT_ALGORITHM names one and the members' buffers allow it.
+// Which protocol moves data that does not fit a slot on a node: by the table of sizes, unless
+// COHORT_ALGORITHM names one and the members' buffers allow it. The table is what a probe has found on this
+// node; what is built in is in protocol.h.
 #pragma once
 
 #include <algorithm>
 #include <limits>
 #include <optional>
 
-#include "collective/choice/choice_reason.h"
-#include "collective/choice/tuning_table.h"
+#include <cohort/collective/algorithm.h>
+#include <cohort/collective/task.h>
+
+#include "collective/choice/choice_log.h"
+#include "collective/choice/tuning_figures.h"
 #include "direct.h"
 #include "protocol.h"
-#include "tuning.h"
 
 namespace cohort::node {
+
+class Endpoint;
 
 /// The same on all members, since it follows from what all of them know.
 class ProtocolChoice {
@@ -74,5 +79,25 @@ class ProtocolChoice {
   std::optional<Protocol> forced_;
   std::size_t members_;
 };
+
+// ---- the table of sizes
+
+/// Makes the endpoint's tuning table, the same on all members: member 0's if it knows one for groups of this
+/// shape, what is built in where members outnumber cores, and otherwise what a probe finds. All members are
+/// in the same call, of which this is a part.
+///
+/// The probe finds out, within the first collective that needs it, from which sizes on each protocol is the
+/// fastest on this node: a few milliseconds of collectives, timed on all members. Only a protocol that is
+/// faster time after time moves a figure away from its built-in value, since those were measured for longer.
+[[nodiscard]] Task<> agree_on_tuning(Endpoint& endpoint);
+
+// ---- the cost of collectives on one node, for the comparison with algorithms that programs have registered
+
+/// Of messages through the sender's envelope, and of bytes as they are copied and reduced.
+inline constexpr CostConstants kNodeConstants{
+    .latency_seconds = 0.5e-6, .seconds_per_byte = 0.1e-9, .reduce_seconds_per_byte = 0.1e-9};
+
+/// How long a call takes whose buffers all members can address: two waits, and the bytes that a member moves.
+[[nodiscard]] double built_in_seconds(const CallShape& call, const CostConstants& constants);
 
 }  // namespace cohort::node

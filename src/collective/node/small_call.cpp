@@ -4,7 +4,6 @@
 #include <cstring>
 
 #include "pieces.h"
-#include "shares.h"
 
 namespace cohort::node {
 namespace {

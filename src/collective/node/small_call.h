@@ -12,7 +12,7 @@
 #include <string_view>
 
 #include "endpoint.h"
-#include "tuning.h"
+#include "protocol.h"
 
 namespace cohort::node {
 

@@ -1,8 +1,13 @@
 #include "waiting.h"
 
+#include <linux/futex.h>
 #include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <ctime>
+#include <limits>
 #include <thread>
 #include <utility>
 
@@ -50,6 +55,13 @@ int pauses_per_crossing() {
   return static_cast<int>(std::clamp(pauses + 0.5, 1.0, 16.0));
 }
 
+// Not the private kind: sleepers may be of other processes, which see the word at other addresses.
+void futex(std::atomic<std::uint32_t>& word, int operation, std::uint32_t value,
+           const timespec* limit) noexcept {
+  static_assert(sizeof word == sizeof(std::uint32_t));
+  ::syscall(SYS_futex, &word, operation, value, limit, nullptr, 0);
+}
+
 }  // namespace
 
 void pause_for_a_crossing() noexcept {
@@ -84,6 +96,22 @@ bool Waiting::is_time_to_check() {
   if (now_ < next_check_) return false;
   next_check_ = now_ + kBetweenLooks;
   return true;
+}
+
+Bell::Sleeper::Sleeper(Bell& bell) noexcept : bell_(bell) {
+  bell_.sleepers_.fetch_add(1);
+  rings_before_ = bell_.rings_.load();
+}
+
+void Bell::Sleeper::sleep(std::chrono::nanoseconds limit) const noexcept {
+  constexpr std::int64_t kNanosecondsPerSecond = 1'000'000'000;
+  const timespec time{limit.count() / kNanosecondsPerSecond, limit.count() % kNanosecondsPerSecond};
+  futex(bell_.rings_, FUTEX_WAIT, rings_before_, &time);
+}
+
+void Bell::wake_all() noexcept {
+  rings_.fetch_add(1);
+  futex(rings_, FUTEX_WAKE, std::numeric_limits<int>::max(), nullptr);
 }
 
 }  // namespace cohort::node

@@ -8,8 +8,7 @@
 #include <cohort/device/tensor.h>
 #include <cohort/device/tensor_ops.h>
 
-#include "arena.h"
-#include "call_parts.h"
+#include "packs.h"
 
 namespace cohort {
 namespace {

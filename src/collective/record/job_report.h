@@ -1,19 +1,20 @@
 // What is known when a communicator has failed: the latest calls of all members that can be read, and what
-// has become of their processes. A report is data; other headers of this folder say it in five lines, as a
-// table, and as JSON, from which it is read again.
+// has become of their processes. A report is data, which is said in five lines, as a table, and as JSON, from
+// which it is read again.
 //
 // Times are in seconds before the report was made.
 #pragma once
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include <cohort/collective/collective_call.h>
 
-#include "base/process_state.h"
+#include "base/system_calls.h"
 
 namespace cohort {
 
@@ -76,5 +77,38 @@ struct JobReport {
 
 /// How many collectives the member has finished in sequence: all before the oldest that it is in.
 [[nodiscard]] std::uint64_t finished(const ReportedMember& member) noexcept;
+
+// In words.
+
+/// Ranks as ranges: `0-3,5`. Expects them in ascending order.
+[[nodiscard]] std::string ranges_of(std::span<const int> ranks);
+
+/// Members by name: `rank 5 (worker 2, host n1)`, `ranks 0-3,5 (hosts n0, n1)`. Of more than four hosts only
+/// the number is given. In ascending order of ranks, and not none.
+[[nodiscard]] std::string name_members(std::span<const ReportedMember* const> members);
+
+/// A time with three digits: `0.31 s`, or `31 us` below a millisecond.
+[[nodiscard]] std::string in_seconds(double seconds);
+
+/// What has failed; which call all members had finished last; who is in which call since when; who has not
+/// arrived; who has died, stopped or left. Members in the same state share an entry. Then, if there was one,
+/// who made the others wait before. A few lines that fit a screen however many members there are.
+[[nodiscard]] std::vector<std::string> lines_of(const JobReport& report);
+
+/// A table for people, with a row for each member: rank, worker, host, process, how many collectives it has
+/// finished, and the call that it is in or was in last. Ends with a newline.
+[[nodiscard]] std::string table_of(const JobReport& report);
+
+// As JSON, and back: what COHORT_REPORT names is written so, and cohort-info --report reads it.
+
+/// The version of the format, which a file says first.
+inline constexpr int kReportFormat = 1;
+
+/// Ends with a newline. Text that is no UTF-8 has replacement characters.
+[[nodiscard]] std::string to_json(const JobReport& report);
+
+/// `name` is what errors call it: the file. @throws InvalidArgument when it is no report, or of another
+/// version of the format.
+[[nodiscard]] JobReport report_from_json(std::string_view text, std::string_view name);
 
 }  // namespace cohort

@@ -6,8 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "base/stamp_clock.h"
-#include "entry_fields.h"
+#include "base/clocks.h"
 
 namespace cohort {
 namespace {

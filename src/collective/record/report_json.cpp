@@ -1,4 +1,4 @@
-#include "report_json.h"
+#include "job_report.h"
 
 #include <algorithm>
 #include <array>
@@ -6,8 +6,6 @@
 #include <nlohmann/json.hpp>
 
 #include <cohort/base/error.h>
-
-#include "report_lines.h"
 
 namespace cohort {
 namespace {

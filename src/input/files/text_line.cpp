@@ -4,7 +4,7 @@
 
 #include <cohort/input/detail/file_source.h>
 
-#include "line_reader.h"
+#include "input_file.h"
 
 namespace cohort {
 namespace {

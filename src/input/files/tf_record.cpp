@@ -10,10 +10,9 @@
 
 #include <cohort/input/detail/file_source.h>
 
-#include "byte_order.h"
-#include "compression.h"
-#include "crc32c.h"
-#include "mapped_file.h"
+#include "base/crc32c.h"
+#include "foreign_data.h"
+#include "input_file.h"
 #include "tf_record_frame.h"
 
 namespace cohort {

@@ -6,7 +6,7 @@
 
 #include <cohort/base/error.h>
 
-#include "train/losses/mean_of_elements.h"
+#include "row_loss.h"
 #include "train/losses/row_loss.h"
 
 namespace cohort::losses {

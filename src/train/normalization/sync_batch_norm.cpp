@@ -8,7 +8,6 @@
 #include <cohort/strategy/strategy.h>
 
 #include "batch_sums.h"
-#include "channels.h"
 
 namespace cohort {
 namespace {

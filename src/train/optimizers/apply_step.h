@@ -9,7 +9,7 @@
 #include <cohort/device/tensor.h>
 #include <cohort/train/optimizers/step_arguments.h>
 
-#include "device/optimizer_step.h"
+#include "device/rules/optimizer_step.h"
 
 namespace cohort {
 

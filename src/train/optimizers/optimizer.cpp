@@ -12,7 +12,7 @@
 #include <cohort/collective/communication_scope.h>
 #include <cohort/strategy/strategy.h>
 
-#include "device/wide_element.h"
+#include "device/rules/arithmetic.h"
 #include "replica_state.h"
 
 namespace cohort {

@@ -8,7 +8,7 @@
 #include <cohort/strategy/strategy.h>
 
 #include "collective/kernels/reduce_tensors.h"
-#include "device/wide_element.h"
+#include "device/rules/arithmetic.h"
 #include "replica_state.h"
 #include "require_option.h"
 

@@ -10,7 +10,7 @@
 
 #include <cohort/train/optimizers/optimizer.h>
 
-#include "block_squares.h"
+#include "share_plan.h"
 
 namespace cohort {
 

@@ -14,7 +14,7 @@
 #include <cohort/device/tensor_ops.h>
 #include <cohort/strategy/strategy.h>
 
-#include "optimizer_shares.h"
+#include "optimizer_share.h"
 #include "replica_state.h"
 #include "strategy/collective_scopes.h"
 

@@ -4,8 +4,8 @@
 //
 // A large variable is reduced, updated and gathered where it lies, in runs whose N equal parts belong to the
 // replicas in their order. Small variables, and what is left over of large ones, travel together in a pack of
-// each dtype, as in BatchReducer. Parts begin and end where blocks of block_squares.h do, or with their
-// variable.
+// each dtype, as in BatchReducer. Parts begin and end where blocks of kSquaresBlock elements do, or with
+// their variable.
 #pragma once
 
 #include <cstddef>
@@ -13,9 +13,24 @@
 #include <span>
 #include <vector>
 
+#include <cohort/device/tensor.h>
 #include <cohort/device/tensor_spec.h>
 
 namespace cohort {
+
+// Sums of the squares of gradients, block by block: a block is so many elements of one variable, counted from
+// its first element. The sums of all blocks, added in the order of the variables, have the same bits wherever
+// each block was summed; so a norm over all gradients does not depend on which worker has which part of them.
+
+inline constexpr std::size_t kSquaresBlock = 1024;  ///< elements
+
+[[nodiscard]] constexpr std::size_t blocks_of(std::size_t elements) noexcept {
+  return (elements + kSquaresBlock - 1) / kSquaresBlock;
+}
+
+/// The sum of each block of a floating CPU tensor that begins where a block does; as many as `blocks_of`
+/// says.
+void block_squares(const Tensor& gradient, std::span<double> sums);
 
 /// Elements `begin` to `end-1` of a variable, of which replica r has the r-th part.
 struct SharedRun {

@@ -6,8 +6,8 @@
 
 #include <cohort/base/error.h>
 
+#include "base/crc32c.h"
 #include "fuzz_one.h"
-#include "input/files/crc32c.h"
 
 namespace cohort::fuzz {
 namespace {

@@ -4,9 +4,7 @@
 
 #include <cohort/base/error.h>
 
-#include "collective/record/report_json.h"
-#include "collective/record/report_lines.h"
-#include "collective/record/report_table.h"
+#include "collective/record/job_report.h"
 #include "fuzz_one.h"
 
 namespace cohort::fuzz {

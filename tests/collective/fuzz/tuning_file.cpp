@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "collective/choice/tuning_file.h"
+#include "collective/choice/tuning_figures.h"
 #include "fuzz_one.h"
 
 namespace cohort::fuzz {

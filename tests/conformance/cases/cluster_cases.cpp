@@ -8,7 +8,7 @@
 #include <cohort/resolvers/slurm_cluster_resolver.h>
 #include <cohort/resolvers/tf_config_cluster_resolver.h>
 
-#include "resolvers/slurm_lists.h"
+#include "resolvers/list_notations.h"
 
 namespace cohort::testing {
 namespace {

@@ -1,9 +1,9 @@
-// Variables that replicas make. The replicas of one worker make one variable together; workers
-// make it at the same time, and by the same name.
+// Variables that replicas make, and moving averages.
 #include <mutex>
 #include <set>
 #include <string>
 
+#include <cohort/train/moving_average.h>
 #include <cohort/value/variable_creator_scope.h>
 
 #include "replicas.h"
@@ -11,6 +11,9 @@
 
 namespace cohort::testing {
 namespace {
+
+// Variables that replicas make. The replicas of one worker make one variable together; workers
+// make it at the same time, and by the same name.
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
@@ -95,6 +98,51 @@ TEST_P(CreationCase, Case038_NamesMayDifferInTheirNumber) {
   expect_components(variable, 5);
   strategy_.run([&] { variable.assign_add(1.0); });
   expect_components(variable, 5 + replicas());
+}
+
+// Moving averages.
+
+using ::testing::DoubleNear;
+using ::testing::ElementsAre;
+
+class MovingAverageCase : public Replicas {
+ protected:
+  static void expect(const Variable& average, double first, double second) {
+    for (const Tensor& component : average.components())
+      EXPECT_THAT(numbers(component), ElementsAre(DoubleNear(first, 1e-12), DoubleNear(second, 1e-12)));
+  }
+};
+COHORT_INSTANTIATE_CASES(MovingAverageCase);
+
+TEST_P(MovingAverageCase, Case101_FollowsTheMeanOfReplicas) {
+  const Variable average = made({.initial_value = Tensor::from({10.0, 11.0})});
+  strategy_.run([&](ReplicaContext& replica) {
+    const int r = replica.replica_id_in_sync_group();
+    assign_moving_average(average, Tensor::from({1.0 + r, 2.0 - r}), 0.25);
+  });
+  const double mean = (replicas() - 1) / 2.0;  // of the replicas' numbers
+  expect(average, 2.5 + 0.75 * (1 + mean), 2.75 + 0.75 * (2 - mean));
+}
+
+TEST_P(MovingAverageCase, Case103_TakesTheValueAsItIsOutsideReplicas) {
+  const Variable average = made({.initial_value = Tensor::from({10.0, 11.0})});
+  const auto scope = strategy_.scope();
+  assign_moving_average(average, Tensor::from({1.0, 2.0}), 0.25);
+  expect(average, 3.25, 4.25);
+  assign_moving_average(average, Tensor::from({1.0, 2.0}), 0.25);
+  expect(average, 1.5625, 2.5625);
+}
+
+TEST_P(MovingAverageCase, Case104_FollowsAVariable) {
+  const Variable followed =
+      made({.initial_value = Tensor::scalar(1.0), .aggregation = VariableAggregation::kMean});
+  const Variable average = made({.initial_value = followed.read()});
+  strategy_.run([&] {
+    followed.assign(0.5);
+    assign_moving_average(average, followed.read(), 0.8);
+  });
+  for (const Tensor& component : average.components())
+    EXPECT_THAT(numbers(component), ElementsAre(DoubleNear(0.9, 1e-12)));
 }
 
 }  // namespace

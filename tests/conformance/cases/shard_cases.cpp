@@ -5,7 +5,7 @@
 
 #include <cohort/base/error.h>
 
-#include "server/shard_placer.h"
+#include "server/shards/shard_placer.h"
 
 namespace cohort {
 namespace {

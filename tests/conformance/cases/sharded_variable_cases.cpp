@@ -1,7 +1,7 @@
 // Sharded variables on parameter servers.
 #include <cohort/server/sharded_variable.h>
 
-#include "server/server_variable.h"
+#include "server/client/server_variables.h"
 #include "tasks.h"
 
 namespace cohort::testing {

@@ -7,7 +7,7 @@
 #include <cohort/strategy/mirrored_strategy.h>
 #include <cohort/strategy/one_device_strategy.h>
 
-#include "play.h"
+#include "execution.h"
 
 namespace cohort::model {
 namespace {

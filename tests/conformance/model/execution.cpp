@@ -7,7 +7,7 @@
 #include <cohort/strategy/one_device_strategy.h>
 #include <cohort/train/moving_average.h>
 
-#include "structures.h"
+#include "step.h"
 
 namespace cohort::model {
 namespace {

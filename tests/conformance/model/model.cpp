@@ -2,9 +2,6 @@
 
 #include <algorithm>
 
-#include "reductions.h"
-#include "refusal.h"
-
 namespace cohort::model {
 
 Expected Model::apply(const Step& step) {

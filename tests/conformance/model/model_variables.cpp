@@ -4,9 +4,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "reductions.h"
-#include "refusal.h"
-
 namespace cohort::model {
 namespace {
 

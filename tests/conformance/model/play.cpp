@@ -1,4 +1,5 @@
-#include "play.h"
+#include "execution.h"
+#include "program.h"
 
 #include <algorithm>
 #include <cmath>
@@ -11,9 +12,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "execution.h"
 #include "model.h"
-#include "program.h"
 
 namespace cohort::model {
 namespace {

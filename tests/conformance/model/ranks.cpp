@@ -6,8 +6,8 @@
 
 #include <cohort/strategy/multi_worker_mirrored_strategy.h>
 
+#include "execution.h"
 #include "mpi_main.h"
-#include "play.h"
 
 namespace cohort::model {
 namespace {

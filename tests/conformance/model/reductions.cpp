@@ -1,8 +1,6 @@
-#include "reductions.h"
+#include "model.h"
 
 #include <algorithm>
-
-#include "refusal.h"
 
 namespace cohort::model {
 

@@ -1,10 +1,18 @@
 // A program of the model test: steps, each of which does one thing in one context. Steps are plain data,
-// which the model and the library carry out each in their own way.
+// which the model and the library carry out each in their own way; of their values, the C++ types.
 #pragma once
 
+#include <map>
 #include <optional>
+#include <stdexcept>
 #include <string>
+#include <tuple>
+#include <type_traits>
+#include <utility>
 #include <vector>
+
+#include <cohort/value/tensor_or_slices.h>
+#include <cohort/value/variable.h>
 
 #include "array.h"
 
@@ -115,5 +123,86 @@ struct Step {
 
 [[nodiscard]] std::string text(const Layout& layout);
 [[nodiscard]] std::string text(const Step& step);
+
+// The C++ types of the forms: made of leaves, and taken apart again.
+
+[[nodiscard]] Tensor to_tensor(const Array& array);
+[[nodiscard]] TensorOrSlices to_library(const Leaf& leaf);
+[[nodiscard]] Leaf from_library(const TensorOrSlices& leaf);
+
+using List = std::vector<Tensor>;
+using Tuple = std::tuple<Tensor, double>;
+using Map = std::map<std::string, Tensor>;
+using Mixed = std::vector<TensorOrSlices>;
+using Three = std::tuple<Tensor, Tensor, Tensor>;
+
+/// Calls `visit(std::type_identity<T>())` with the type of a form.
+template <class Visit>
+auto with_form(Form form, Visit visit) {
+  switch (form) {
+    case Form::kTensor: return visit(std::type_identity<Tensor>());
+    case Form::kNumber: return visit(std::type_identity<double>());
+    case Form::kInteger: return visit(std::type_identity<int>());
+    case Form::kList: return visit(std::type_identity<List>());
+    case Form::kTuple: return visit(std::type_identity<Tuple>());
+    case Form::kMap: return visit(std::type_identity<Map>());
+    case Form::kOptional: return visit(std::type_identity<std::optional<Tensor>>());
+    case Form::kSlices: return visit(std::type_identity<IndexedSlices>());
+    case Form::kMixed: return visit(std::type_identity<Mixed>());
+  }
+  throw std::invalid_argument("no such form");
+}
+
+template <class T>
+[[nodiscard]] T built(const Leaves& leaves) {
+  if constexpr (std::is_same_v<T, Tensor>) {
+    return to_tensor(leaves.at(0).values);
+  } else if constexpr (std::is_arithmetic_v<T>) {
+    return static_cast<T>(leaves.at(0).values.elements.at(0));
+  } else if constexpr (std::is_same_v<T, IndexedSlices>) {
+    return std::get<IndexedSlices>(to_library(leaves.at(0)));
+  } else if constexpr (std::is_same_v<T, Tuple>) {
+    return {built<Tensor>({leaves.at(0)}), built<double>({leaves.at(1)})};
+  } else if constexpr (std::is_same_v<T, Map>) {
+    Map map;
+    for (std::size_t i = 0; i < leaves.size(); ++i)
+      map.emplace(std::string(1, static_cast<char>('a' + i)), to_tensor(leaves[i].values));
+    return map;
+  } else if constexpr (std::is_same_v<T, std::optional<Tensor>>) {
+    return leaves.empty() ? std::nullopt : std::optional(to_tensor(leaves[0].values));
+  } else {
+    T list;
+    for (const Leaf& leaf : leaves) list.push_back(built<typename T::value_type>({leaf}));
+    return list;
+  }
+}
+template <>
+[[nodiscard]] inline TensorOrSlices built<TensorOrSlices>(const Leaves& leaves) {
+  return to_library(leaves.at(0));
+}
+
+template <class T>
+[[nodiscard]] Leaves taken_apart(const T& value) {
+  if constexpr (std::is_arithmetic_v<T>) {
+    return {Leaf{scalar(std::is_same_v<T, double> ? Type::kF64 : Type::kI32, value)}};
+  } else if constexpr (std::is_convertible_v<const T&, TensorOrSlices>) {
+    return {from_library(value)};
+  } else if constexpr (std::is_same_v<T, Tuple>) {
+    return {from_library(std::get<0>(value)), Leaf{scalar(Type::kF64, std::get<1>(value))}};
+  } else if constexpr (std::is_same_v<T, Three>) {
+    return {from_library(std::get<0>(value)), from_library(std::get<1>(value)),
+            from_library(std::get<2>(value))};
+  } else if constexpr (std::is_same_v<T, Map>) {
+    Leaves leaves;
+    for (const auto& [key, tensor] : value) leaves.push_back(from_library(tensor));
+    return leaves;
+  } else if constexpr (std::is_same_v<T, std::optional<Tensor>>) {
+    return value ? Leaves{from_library(*value)} : Leaves();
+  } else {
+    Leaves leaves;
+    for (const auto& element : value) leaves.push_back(from_library(element));
+    return leaves;
+  }
+}
 
 }  // namespace cohort::model

@@ -10,7 +10,7 @@
 #include <cohort/resolvers/union_cluster_resolver.h>
 
 #include "common.h"
-#include "resolvers/slurm_lists.h"
+#include "resolvers/list_notations.h"
 
 namespace cohort::conformance {
 namespace {

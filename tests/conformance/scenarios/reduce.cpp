@@ -1,4 +1,4 @@
-// `reduce`, with and without axes.
+// `reduce`, with and without axes, by operators given as text, and of IndexedSlices.
 #include <array>
 
 #include <fmt/format.h>
@@ -7,6 +7,8 @@
 
 namespace cohort::conformance {
 namespace {
+
+// `reduce`, with and without axes.
 
 constexpr std::string_view kSameDTypes = "the same dtypes everywhere";
 
@@ -172,6 +174,92 @@ std::vector<Scenario> reduce_scenarios() {
          return reduced(l, ReduceOp::kSum, {"", [](int) { return Tensor::scalar(true); }, {}});
        }});
   return scenarios;
+}
+
+namespace {
+
+// Operators given as text.
+
+/// r + 1, reduced by the operator of that name.
+Scenario reduced(std::string name, std::string_view op) {
+  return {std::move(name), [=](const Layout& l) {
+            return show(l.strategy().reduce(op, l.each([](int r) { return number(r + 1); })));
+          }};
+}
+
+}  // namespace
+
+std::vector<Scenario> operator_scenarios() {
+  return {
+      reduced("reduce/op_string_sum", "sum"),
+      reduced("reduce/op_string_Sum", "Sum"),
+      reduced("reduce/op_string_mean", "mean"),
+      reduced("reduce/op_string_max", "max"),
+      reduced("reduce/op_string_empty", ""),
+      {"allreduce/bad_op",
+       [](const Layout& l) {
+         return show(
+             l.strategy().run([](ReplicaContext& replica) { return replica.all_reduce("max", number(1)); }));
+       }},
+  };
+}
+
+namespace {
+
+// IndexedSlices in `reduce`, `all_reduce` and `gather`.
+
+IndexedSlices slices(const std::vector<std::int64_t>& indices, std::vector<double> values) {
+  const auto rows = static_cast<std::int64_t>(indices.size());
+  return {vector(std::move(values)), Tensor::from(std::span<const std::int64_t>(indices), {rows}), {5}};
+}
+
+/// Row 0 has r + 1, and row r has 1.
+IndexedSlices two_rows(int r) { return slices({0, r}, {r + 1.0, 1}); }
+
+/// Rows 0 to r, all of them r.
+IndexedSlices uneven(int r) {
+  std::vector<std::int64_t> rows;
+  for (int row = 0; row <= r; ++row) rows.push_back(row);
+  return slices(rows, std::vector<double>(rows.size(), r));
+}
+
+using MakeSlices = IndexedSlices (*)(int replica);
+
+Scenario all_reduced(std::string name, ReduceOp op, MakeSlices make) {
+  return {std::move(name), [=](const Layout& l) {
+            return show(l.strategy().run([&](ReplicaContext& replica) {
+              return replica.all_reduce(op, make(replica.replica_id_in_sync_group()));
+            }));
+          }};
+}
+
+Scenario reduced(std::string name, ReduceOp op) {
+  return {std::move(name), [=](const Layout& l) { return show(l.strategy().reduce(op, l.each(two_rows))); }};
+}
+
+/// [1, 0, 0, 0, 0] of each replica, one after the other.
+Json gathered_rows(const Layout& l) {
+  Json dense = Json::array();
+  for (int r = 0; r < l.replicas(); ++r)
+    for (const double value : {1, 0, 0, 0, 0}) dense.push_back(value);
+  return dense;
+}
+
+}  // namespace
+
+std::vector<Scenario> sparse_scenarios() {
+  return {
+      reduced("reduce/indexed_slices", ReduceOp::kSum),
+      reduced("reduce/indexed_slices_mean", ReduceOp::kMean),
+      all_reduced("allreduce/SUM_slices", ReduceOp::kSum, two_rows),
+      all_reduced("allreduce/SUM_slices_uneven", ReduceOp::kSum, uneven),
+      all_reduced("allreduce/MEAN_slices_uneven", ReduceOp::kMean, uneven),
+      {"gather/sparse",
+       [](const Layout& l) {
+         return show(l.strategy().gather(l.each([](int) { return slices({0}, {1}); }), 0));
+       },
+       {{"default1 onedevice1 mwms2", "sparse values are gathered everywhere", gathered_rows}}},
+  };
 }
 
 }  // namespace cohort::conformance

@@ -11,8 +11,8 @@
 #include <cohort/value/variable.h>
 
 #include "../record.h"
+#include "server/client/server_variables.h"
 #include "server/server_task.h"
-#include "server/server_variable.h"
 
 namespace cohort::conformance {
 

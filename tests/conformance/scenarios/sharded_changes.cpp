@@ -1,7 +1,7 @@
 // How a variable in shards is changed: as a whole, and by rows.
 #include <map>
 
-#include "sharded_places.h"
+#include "sharded.h"
 
 namespace cohort::conformance {
 namespace {

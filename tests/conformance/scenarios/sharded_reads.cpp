@@ -5,7 +5,7 @@
 #include <cohort/server/index.h>
 
 #include "../../support/sharded_tensor.h"
-#include "server/selection.h"
+#include "server/shards/selection.h"
 #include "sharded.h"
 
 namespace cohort::conformance {

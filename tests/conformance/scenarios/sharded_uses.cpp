@@ -3,7 +3,7 @@
 
 #include <cohort/device/tensor_ops.h>
 
-#include "sharded_places.h"
+#include "sharded.h"
 
 namespace cohort::conformance {
 namespace {

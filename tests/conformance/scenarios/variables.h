@@ -1,10 +1,13 @@
 // What the scenarios of variables share.
 #pragma once
 
+#include <array>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include <fmt/format.h>
 
 #include <cohort/value/variable.h>
 
@@ -53,5 +56,34 @@ struct VariableKind {
 
 /// The original's notation for a variable or one of its components.
 [[nodiscard]] inline Json handle(Json value) { return {{"Variable", std::move(value)}}; }
+
+// Assignments: three operations on variables that begin with 10.
+
+inline constexpr double kStart = 10;
+
+struct Operation {
+  std::string_view name;
+  const Variable& (Variable::*of_tensor)(const Tensor&) const;
+  const Variable& (Variable::*of_number)(double) const;
+  double (*result)(double before, double value);
+};
+
+inline constexpr std::array kOperations{
+    Operation{"assign", &Variable::assign, &Variable::assign, [](double, double value) { return value; }},
+    Operation{"assign_add", &Variable::assign_add, &Variable::assign_add,
+              [](double before, double value) { return before + value; }},
+    Operation{"assign_sub", &Variable::assign_sub, &Variable::assign_sub,
+              [](double before, double value) { return before - value; }},
+};
+
+/// One operation on one kind of variable.
+struct Assignment {
+  VariableKind kind;
+  Operation operation;
+
+  [[nodiscard]] std::string scenario(std::string_view what) const {
+    return fmt::format("var/{}_{}/{}", name_of(kind), operation.name, what);
+  }
+};
 
 }  // namespace cohort::conformance

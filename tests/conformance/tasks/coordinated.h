@@ -4,6 +4,8 @@
 
 #include <cstdint>
 #include <functional>
+#include <future>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,9 +14,36 @@
 
 #include "../scenario.h"
 #include "remote/task_processes.h"
-#include "signals.h"
 
 namespace cohort::conformance {
+
+/// Bytes between the test and functions that workers run: a pipe that tasks inherit which are started after
+/// it was made. What a function writes to variables is seen when it has ended; these are seen at once, so
+/// that the test knows which functions run. One thread reads.
+class Signals {
+ public:
+  Signals();
+  ~Signals();
+  Signals(const Signals&) = delete;
+  Signals& operator=(const Signals&) = delete;
+
+  [[nodiscard]] int input() const noexcept { return input_; }
+  [[nodiscard]] int output() const noexcept { return output_; }
+
+  /// Waits for so many bytes. @throws DeadlineExceeded after a minute.
+  void await(int count = 1) const;
+  void give(int count = 1) const;
+  /// Those that are there and that nobody awaits.
+  void take_all() const;
+
+ private:
+  int input_ = -1;
+  int output_ = -1;
+};
+
+/// For functions, which are given the descriptors.
+void await_signal(int input);
+void give_signal(int output);
 
 class Coordinated {
  public:
@@ -113,5 +142,35 @@ using Play = std::function<Json(Coordinated&)>;
 
 [[nodiscard]] std::vector<Scenario> first_call_scenarios(const Coordinated& cluster);
 [[nodiscard]] std::vector<Scenario> server_strategy_scenarios(const Coordinated& cluster);
+
+// Tasks that are killed or stopped while functions run. Each line has a cluster of its own.
+
+/// The lines whose servers are killed. They wait for a server that does not come back, and so they run beside
+/// all other lines: from when this is made until their outcomes are asked for.
+class LostServers {
+ public:
+  LostServers();
+
+  [[nodiscard]] const std::vector<Family>& families() const noexcept { return families_; }
+
+ private:
+  void add(const std::vector<std::string_view>& patterns, int servers,
+           const std::function<Json(Coordinated&)>& play, std::vector<FamilyDifference> differences = {});
+
+  std::vector<Family> families_;
+};
+
+[[nodiscard]] std::vector<Family> lost_worker_families();
+
+/// The line whose coordinator is killed. It starts this program with a folder as its argument, which is to
+/// call `train_as_coordinator` then.
+[[nodiscard]] Family restarted_coordinator_family();
+int train_as_coordinator(const std::string& folder);
+
+/// `["ok", null]` or `["raised", class]`.
+[[nodiscard]] Json told(const std::function<void()>& function);
+
+/// `add` of the lines of `fault`: counts, and returns the number of its worker.
+int add_here(const InputContext& worker, const Variable& counter);
 
 }  // namespace cohort::conformance

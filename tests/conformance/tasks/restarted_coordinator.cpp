@@ -12,7 +12,7 @@
 #include <stdexcept>
 
 #include "../scenarios/checkpoints.h"
-#include "faults.h"
+#include "coordinated.h"
 
 namespace cohort::conformance {
 namespace {

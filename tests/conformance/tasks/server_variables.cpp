@@ -6,7 +6,7 @@
 
 #include "../scenarios/variables.h"
 #include "coordinated.h"
-#include "server/server_variable.h"
+#include "server/client/server_variables.h"
 
 namespace cohort::conformance {
 namespace {

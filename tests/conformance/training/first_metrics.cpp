@@ -13,7 +13,6 @@
 
 #include "../scenarios/checkpoints.h"
 #include "families.h"
-#include "golden_tensors.h"
 
 namespace cohort::conformance {
 namespace {

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include <cohort/input/detail/cache_file.h>
-#include <cohort/input/detail/element_bytes.h>
 
 #include "fuzz_one.h"
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "fuzz_one.h"
-#include "remote/frame_reader.h"
+#include "remote/frames.h"
 
 namespace cohort::fuzz {
 namespace {

@@ -1,7 +1,7 @@
 #include <stdexcept>
 
 #include "fuzz_one.h"
-#include "remote/introduction.h"
+#include "remote/handshake.h"
 
 namespace cohort::fuzz {
 

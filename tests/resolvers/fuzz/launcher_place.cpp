@@ -1,6 +1,6 @@
 #include <stdexcept>
 
-#include "cluster/launcher_place.h"
+#include "cluster/launcher.h"
 #include "environment_lines.h"
 #include "fuzz_one.h"
 

@@ -1,7 +1,7 @@
 #include <stdexcept>
 
 #include "fuzz_one.h"
-#include "resolvers/role_list.h"
+#include "resolvers/list_notations.h"
 
 namespace cohort::fuzz {
 

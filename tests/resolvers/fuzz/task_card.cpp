@@ -1,4 +1,4 @@
-#include "remote/task_card.h"
+#include "remote/supervised_task.h"
 
 #include "fuzz_one.h"
 

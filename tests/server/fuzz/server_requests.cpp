@@ -13,8 +13,8 @@
 
 #include "fuzz_one.h"
 #include "recording_peer.h"
-#include "server/parameter_server.h"
-#include "server/store.h"
+#include "server/serving/parameter_server.h"
+#include "server/store/store.h"
 
 namespace cohort::fuzz {
 namespace {

@@ -13,10 +13,9 @@
 #include <vector>
 
 #include "fuzz_one.h"
-#include "server/store.h"
-#include "server/store_layout.h"
-#include "server/store_mapping.h"
-#include "server/store_reader.h"
+#include "server/store/store.h"
+#include "server/store/store_layout.h"
+#include "server/store/store_mapping.h"
 
 namespace cohort::fuzz {
 namespace {

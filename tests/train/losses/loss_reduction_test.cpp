@@ -1,5 +1,5 @@
 // The losses of a replica as its part of the loss of the global batch. Several workers are in
-// metric_contract.h.
+// worker_contracts.h.
 #include <cohort/train/losses/loss_reduction.h>
 
 #include <array>

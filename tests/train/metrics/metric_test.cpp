@@ -13,7 +13,7 @@
 #include "../../../benchmarks/dispatch/allocations.h"
 #include "../../strategy/fake_cluster.h"
 #include "../../strategy/strategies.h"
-#include "metric_contract.h"
+#include "worker_contracts.h"
 
 namespace cohort::testing {
 namespace {

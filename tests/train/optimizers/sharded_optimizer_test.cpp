@@ -12,8 +12,7 @@
 
 #include "../../strategy/fake_cluster.h"
 #include "../../strategy/strategies.h"
-#include "../../strategy/variables.h"
-#include "sharded_optimizer_contract.h"
+#include "worker_contracts.h"
 
 namespace cohort::testing {
 namespace {

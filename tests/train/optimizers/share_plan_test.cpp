@@ -9,8 +9,6 @@
 
 #include <gmock/gmock.h>
 
-#include "train/optimizers/block_squares.h"
-
 namespace cohort {
 namespace {
 

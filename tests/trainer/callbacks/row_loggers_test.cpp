@@ -11,7 +11,6 @@
 #include <gmock/gmock.h>
 
 #include "../../../benchmarks/dispatch/allocations.h"
-#include "largest_file.h"
 #include "scripted_training.h"
 #include "temporary_folder.h"
 

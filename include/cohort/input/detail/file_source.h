@@ -1,5 +1,6 @@
-// The source of a pipeline that reads files: the elements of one file of a list after the other. The format
-// decides what a file's elements are.
+// The sources of pipelines that read files: the paths themselves, and the elements of one file of a list
+// after the other, where the format decides what a file's elements are. AutoShardPolicy::kFile divides the
+// list among the workers.
 #pragma once
 
 #include <cstddef>
@@ -12,9 +13,29 @@
 #include <vector>
 
 #include <cohort/input/detail/dataset_node.h>
-#include <cohort/input/detail/file_list.h>
 
 namespace cohort::detail {
+
+/// The files that are named, or match a shell pattern (`*`, `?`, `[a-z]`), sorted and each once. @throws
+/// Unavailable naming a pattern that nothing matches.
+[[nodiscard]] std::vector<std::string> matching_files(const std::vector<std::string>& patterns);
+
+/// Every `shard.count`-th path, from the `shard.index`-th on. @throws InvalidArgument, on every worker, for
+/// fewer files than shards.
+[[nodiscard]] std::vector<std::string> files_of(const std::vector<std::string>& paths, const Shard& shard);
+
+/// The paths of files, for stages that read them.
+class FileListNode final : public SourceNode<std::string> {
+ public:
+  explicit FileListNode(std::vector<std::string> paths);
+
+  [[nodiscard]] std::unique_ptr<ElementIterator<std::string>> iterate(const Pass& pass) const override;
+  [[nodiscard]] Cardinality cardinality() const override;
+  [[nodiscard]] DatasetNodePtr<std::string> with_files_of(const Shard& shard) const override;
+
+ private:
+  std::shared_ptr<const std::vector<std::string>> paths_;
+};
 
 template <class Element>
 class FileFormat {

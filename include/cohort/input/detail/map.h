@@ -1,16 +1,21 @@
-// Each element replaced by the result of a function.
+// Each element replaced by one other: the result of a function, which threads may call ahead of the consumer,
+// or the element with its number.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
+#include <exception>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
+#include <thread>
 #include <utility>
 #include <vector>
 
-#include <cohort/input/detail/parallel_stage.h>
-#include <cohort/input/detail/transformation_node.h>
+#include <cohort/base/event_count.h>
+#include <cohort/input/detail/dataset_node.h>
 
 namespace cohort {
 
@@ -23,13 +28,76 @@ struct MapOptions {
 
 namespace cohort::detail {
 
+struct ParallelStageOptions {
+  int threads = 1;
+  std::size_t slots = 1;   ///< elements in the stage at a time
+  bool keep_order = true;  ///< elements are taken in the order of reading, otherwise as they are done
+};
+
+/// Threads that work ahead of a consumer. A stage has a few slots. Each holds one element: it is read (one at
+/// a time, in order), worked on (many at once), and taken by the consumer. Reading waits for a free slot,
+/// which bounds memory.
+///
+/// The threads live as long as the stage. Its destructor waits for the elements that they are working on.
+class ParallelStage {
+ public:
+  /// Reads the next element into the slot; false at the end. Never called by two threads at once.
+  using Read = std::function<bool(std::size_t slot)>;
+  /// Works on the element of a slot, on any of the threads.
+  using Work = std::function<void(std::size_t slot)>;
+  /// Takes a finished element, on the consumer's thread.
+  using Take = std::function<void(std::size_t slot)>;
+
+  /// @throws Unavailable when the threads cannot be started.
+  ParallelStage(const ParallelStageOptions& options, Read read, Work work);
+  ~ParallelStage();
+  ParallelStage(const ParallelStage&) = delete;
+  ParallelStage& operator=(const ParallelStage&) = delete;
+
+  /// Waits for the next element and calls `take` with its slot; false at the end. Throws what reading or
+  /// working on that element threw; the next call continues with the following element.
+  [[nodiscard]] bool next(const Take& take);
+
+ private:
+  struct Slot {
+    bool done = false;
+    std::exception_ptr error;
+  };
+
+  void serve();
+  /// Reads into a free slot and returns it; nothing when there is no more to do.
+  [[nodiscard]] std::optional<std::size_t> read_one();
+  /// Nothing when no more are needed.
+  [[nodiscard]] std::optional<std::size_t> wait_for_free_slot();
+  /// The slot of the next element, or in any order of any finished one; nothing when it is not done. `mutex_`
+  /// is held.
+  [[nodiscard]] std::optional<std::size_t> take_done_slot();
+  void stop();
+
+  Read read_;
+  Work work_;
+  bool keep_order_;
+
+  EventCount slot_is_free_;
+  EventCount slot_is_done_;
+  std::mutex reading_;  // held while reading, and taken before `mutex_`
+  std::mutex mutex_;    // guards what follows
+  std::vector<Slot> slots_;
+  std::vector<std::size_t> free_;
+  std::deque<std::size_t> pending_;  // not yet taken, in the order of reading
+  bool source_ended_ = false;
+  bool stopped_ = false;
+
+  std::vector<std::thread> threads_;
+};
+
 /// Several for each core of any machine; more would be a mistake.
 inline constexpr int kMostThreads = 4096;
 
 template <class In, class Out>
 using MapFunction = std::shared_ptr<const std::function<Out(In)>>;
 
-/// On the consumer's thread.
+/// Results of the function, called on the consumer's thread.
 template <class In, class Out>
 class Mapped final : public ElementIterator<Out> {
  public:
@@ -115,6 +183,51 @@ class MapNode final : public TransformationNode<In, Out> {
 
   MapFunction<In, Out> function_;
   MapOptions options_;
+};
+
+/// Elements with their numbers.
+template <class Element>
+class Enumerated final : public ElementIterator<std::pair<std::int64_t, Element>> {
+ public:
+  Enumerated(std::unique_ptr<ElementIterator<Element>> source, std::int64_t start)
+      : source_(std::move(source)), number_(static_cast<std::uint64_t>(start)) {}
+
+  std::optional<std::pair<std::int64_t, Element>> next() override {
+    const auto number = static_cast<std::int64_t>(number_++);  // an element that fails has a number, too
+    std::optional<Element> element = source_->next();
+    if (!element) return std::nullopt;
+    return std::pair(number, std::move(*element));
+  }
+  std::int64_t skip(std::int64_t count) override {
+    const std::int64_t skipped = source_->skip(count);
+    number_ += static_cast<std::uint64_t>(skipped);
+    return skipped;
+  }
+
+ private:
+  std::unique_ptr<ElementIterator<Element>> source_;
+  std::uint64_t number_;  // unsigned, since it may pass the largest number
+};
+
+template <class Element>
+class EnumerateNode final : public TransformationNode<Element, std::pair<std::int64_t, Element>> {
+ public:
+  using Numbered = std::pair<std::int64_t, Element>;
+
+  EnumerateNode(DatasetNodePtr<Element> source, std::int64_t start)
+      : TransformationNode<Element, Numbered>(std::move(source)), start_(start) {}
+
+  [[nodiscard]] std::unique_ptr<ElementIterator<Numbered>> iterate(const Pass& pass) const override {
+    return std::make_unique<Enumerated<Element>>(this->source().iterate(pass), start_);
+  }
+  [[nodiscard]] Cardinality cardinality() const override { return this->source().cardinality(); }
+
+ private:
+  [[nodiscard]] DatasetNodePtr<Numbered> over(DatasetNodePtr<Element> source) const override {
+    return std::make_shared<EnumerateNode>(std::move(source), start_);
+  }
+
+  std::int64_t start_;
 };
 
 }  // namespace cohort::detail

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include <cohort/input/detail/transformation_node.h>
+#include <cohort/input/detail/dataset_node.h>
 
 namespace cohort::detail {
 

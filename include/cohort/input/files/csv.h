@@ -19,7 +19,6 @@
 #include <vector>
 
 #include <cohort/input/dataset.h>
-#include <cohort/input/detail/csv_fields.h>
 #include <cohort/input/detail/csv_file.h>
 #include <cohort/input/detail/file_source.h>
 #include <cohort/input/files/csv_options.h>

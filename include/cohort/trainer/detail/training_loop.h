@@ -5,18 +5,29 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
+#include <cohort/input/pass.h>
 #include <cohort/strategy/strategy.h>
 #include <cohort/trainer/callback.h>
-#include <cohort/trainer/detail/any_batches.h>
-#include <cohort/trainer/detail/epoch_metrics.h>
-#include <cohort/trainer/detail/fit_position.h>
+#include <cohort/trainer/detail/training_steps.h>
 #include <cohort/trainer/evaluate_options.h>
 #include <cohort/trainer/fit_checkpoint.h>
 #include <cohort/trainer/history.h>
 
 namespace cohort::detail {
+
+/// How far a fit has come.
+struct FitPosition {
+  std::int64_t epoch = 0;
+  std::int64_t batch = 0;        ///< of the epoch: so many are done
+  std::int64_t step = 0;         ///< through all epochs
+  DatasetPosition dataset = {};  ///< of the following batch
+  std::int64_t epoch_steps = 0;  ///< of the epoch before
+  bool stopped = false;
+  std::string history = {};  ///< as text
+};
 
 class TrainingCheckpoints;
 

@@ -1,0 +1,123 @@
+#include "system_calls.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <climits>
+#include <fstream>
+#include <limits>
+#include <optional>
+#include <sstream>
+#include <string>
+
+#include <fmt/format.h>
+
+// Newer than some systems' headers.
+#ifndef MFD_NOEXEC_SEAL
+#define MFD_NOEXEC_SEAL 0x0008U
+#endif
+
+namespace cohort {
+
+std::string read_system_file(const std::string& path) {
+  const int descriptor = uninterrupted([&] { return ::open(path.c_str(), O_RDONLY | O_CLOEXEC); });
+  if (descriptor < 0) return {};
+  std::string text;
+  std::array<char, 4096> part{};
+  ssize_t bytes = 0;
+  while ((bytes = uninterrupted([&] { return ::read(descriptor, part.data(), part.size()); })) > 0)
+    text.append(part.data(), static_cast<std::size_t>(bytes));
+  ::close(descriptor);
+  return text;
+}
+
+int make_memory_file(const char* name) noexcept {
+  const int file = ::memfd_create(name, MFD_CLOEXEC | MFD_NOEXEC_SEAL);
+  // Before Linux 6.3.
+  return file < 0 && errno == EINVAL ? ::memfd_create(name, MFD_CLOEXEC) : file;
+}
+
+std::string host_name() {
+  std::array<char, HOST_NAME_MAX + 1> name{};
+  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown";
+}
+
+namespace {
+
+struct Status {
+  char state = '?';
+  std::uint64_t started = 0;
+};
+
+/// The fields of /proc/PID/stat behind the program's name, which may have spaces and parentheses itself.
+std::optional<Status> read_status(std::int64_t pid) {
+  std::ifstream file(fmt::format("/proc/{}/stat", pid));
+  std::string line;
+  if (!std::getline(file, line)) return std::nullopt;
+  const std::size_t name_end = line.rfind(')');
+  if (name_end == std::string::npos) return std::nullopt;
+  std::istringstream fields(line.substr(name_end + 1));
+  Status status;
+  fields >> status.state;
+  constexpr int kFieldsBetween = 18;  // of those from the state, the third, to the start, the 22nd
+  std::string skipped;
+  for (int i = 0; i < kFieldsBetween; ++i) fields >> skipped;
+  fields >> status.started;
+  return fields ? std::optional(status) : std::nullopt;
+}
+
+std::uint64_t own_pid_namespace() {
+  struct stat status {};
+  return ::stat("/proc/self/ns/pid", &status) == 0 ? status.st_ino : 0;
+}
+
+}  // namespace
+
+std::string_view to_string(ProcessState state) noexcept {
+  switch (state) {
+    case ProcessState::kUnknown: return "unknown";
+    case ProcessState::kRunning: return "running";
+    case ProcessState::kStopped: return "stopped";
+    case ProcessState::kGone: return "gone";
+  }
+  return "unknown";
+}
+
+ProcessIdentity own_identity() {
+  const std::optional<Status> status = read_status(::getpid());
+  return {.pid = ::getpid(), .started = status ? status->started : 0, .pid_namespace = own_pid_namespace()};
+}
+
+ProcessState state_of(const ProcessIdentity& process) {
+  if (process.started == 0 || process.pid_namespace == 0 || process.pid_namespace != own_pid_namespace())
+    return ProcessState::kUnknown;
+  const std::optional<Status> status = read_status(process.pid);
+  if (!status || status->started != process.started) return ProcessState::kGone;
+  switch (status->state) {
+    case 'Z':
+    case 'X': return ProcessState::kGone;
+    case 'T':
+    case 't': return ProcessState::kStopped;
+    default: return ProcessState::kRunning;
+  }
+}
+
+ProcessMemory memory_of(const ProcessIdentity& process) {
+  ProcessMemory memory;
+  if (process.pid_namespace == 0 || process.pid_namespace != own_pid_namespace()) return memory;
+  std::ifstream file(fmt::format("/proc/{}/status", process.pid));
+  constexpr std::uint64_t kKibibyte = 1024;
+  for (std::string name; file >> name;) {
+    std::uint64_t value = 0;
+    if (name == "VmHWM:" && file >> value) memory.peak_bytes = value * kKibibyte;
+    if (name == "VmRSS:" && file >> value) memory.resident_bytes = value * kKibibyte;
+    file.ignore(std::numeric_limits<std::streamsize>::max(), '\n');
+  }
+  return memory;
+}
+
+}  // namespace cohort
