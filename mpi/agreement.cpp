@@ -10,6 +10,8 @@
 #include <cohort/base/error.h>
 #include <cohort/mpi/session.h>
 
+#include "base/vote.h"
+
 namespace cohort::mpi {
 namespace {
 
@@ -126,7 +128,7 @@ void require_same_settings(std::span<const WorkerInfo> workers, std::span<const 
   const auto require_same = [&](auto choose) {
     std::vector<std::string> wishes;
     for (const AgreedSettings& of_worker : settings) wishes.push_back(choose(of_worker));
-    const Vote vote = count_votes(std::span<const std::string>(wishes));
+    const Vote vote = count_votes(wishes);
     if (vote.is_unanimous()) return;
     const auto say = [&](std::size_t i) { return wishes[i]; };
     throw InvalidArgument("all workers must make the same communicators, but {}, while {}",

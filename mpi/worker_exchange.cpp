@@ -14,6 +14,7 @@
 
 #include "agreement.h"
 #include "base/clocks.h"
+#include "base/vote.h"
 
 namespace cohort::mpi {
 namespace {
@@ -341,7 +342,7 @@ void WorkerExchange::require_same_round_kind(std::string_view all) const {
   std::vector<RoundKind> round_kinds;
   for (const Contribution& contribution : parse_contributions(all))
     round_kinds.push_back(contribution.round_kind);
-  const Vote vote = count_votes(std::span<const RoundKind>(round_kinds));
+  const Vote vote = count_votes(round_kinds);
   if (vote.is_unanimous()) return;
   const auto deed = [&](std::size_t worker) {
     return fmt::format("{} {}", describe(workers_[worker]),

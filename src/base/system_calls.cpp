@@ -35,10 +35,59 @@ std::string read_system_file(const std::string& path) {
   return text;
 }
 
-int make_memory_file(const char* name) noexcept {
-  const int file = ::memfd_create(name, MFD_CLOEXEC | MFD_NOEXEC_SEAL);
-  // Before Linux 6.3.
-  return file < 0 && errno == EINVAL ? ::memfd_create(name, MFD_CLOEXEC) : file;
+int make_memory_file(const char* name, std::size_t bytes, FileSize size) noexcept {
+  const unsigned flags = MFD_CLOEXEC | (size == FileSize::kFixed ? MFD_ALLOW_SEALING : 0U);
+  int file = ::memfd_create(name, flags | MFD_NOEXEC_SEAL);
+  if (file < 0 && errno == EINVAL) file = ::memfd_create(name, flags);  // before Linux 6.3
+  if (file < 0) return -1;
+  const bool has_size = bytes == 0 || ::ftruncate(file, static_cast<off_t>(bytes)) == 0;
+  if (has_size &&
+      (size == FileSize::kMayChange || ::fcntl(file, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) == 0))
+    return file;
+  const int cause = errno;
+  ::close(file);
+  errno = cause;
+  return -1;
+}
+
+MappedRange::MappedRange(int file, std::uint64_t offset, std::size_t bytes, int protection,
+                         int flags) noexcept {
+  void* const memory = ::mmap(nullptr, bytes, protection, flags, file, static_cast<off_t>(offset));
+  if (memory == MAP_FAILED) return;
+  reserved_ = memory;
+  data_ = static_cast<std::byte*>(memory);
+  reserved_bytes_ = bytes_ = bytes;
+}
+
+MappedRange::~MappedRange() {
+  if (reserved_ != nullptr) ::munmap(reserved_, reserved_bytes_);
+}
+
+MappedRange MappedRange::reserve(std::size_t bytes) noexcept {
+  return MappedRange(-1, 0, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE);
+}
+
+MappedRange MappedRange::aligned(int file, std::size_t bytes, std::size_t alignment,
+                                 int protection) noexcept {
+  MappedRange range = reserve(bytes + alignment);
+  if (!range) return range;
+  const std::size_t beyond = reinterpret_cast<std::uintptr_t>(range.data_) % alignment;
+  if (beyond != 0) range.data_ += alignment - beyond;
+  range.bytes_ = bytes;
+  if (::mmap(range.data_, bytes, protection, MAP_SHARED | MAP_NORESERVE | MAP_FIXED, file, 0) == MAP_FAILED)
+    return {};
+  return range;
+}
+
+MappedRange MappedRange::twice(int file, std::uint64_t offset, std::size_t bytes) noexcept {
+  MappedRange range = reserve(2 * bytes);
+  if (!range) return range;
+  for (std::byte* half : {range.data_, range.data_ + bytes}) {
+    if (::mmap(half, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file,
+               static_cast<off_t>(offset)) == MAP_FAILED)
+      return {};
+  }
+  return range;
 }
 
 std::string host_name() {

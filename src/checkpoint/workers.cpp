@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <exception>
 #include <optional>
-#include <sstream>
 #include <utility>
 
 #include <fmt/format.h>
@@ -14,6 +13,7 @@
 #include <cohort/collective/call_purpose.h>
 #include <cohort/collective/communication_scope.h>
 
+#include "base/vote.h"
 #include "collective/packing/gather_tensors.h"
 #include "strategy/collective_scopes.h"
 
@@ -35,18 +35,6 @@ std::string result_of(const std::function<std::string()>& work) {
     return error(ErrorCode::kUnavailable, "out of memory");
   } catch (const std::exception& thrown) {
     return error(ErrorCode::kInternal, thrown.what());
-  }
-}
-
-/// The first line in which two texts differ, as each has it.
-std::pair<std::string, std::string> first_difference(const std::string& a, const std::string& b) {
-  std::istringstream lines_of_a(a), lines_of_b(b);
-  std::string line_of_a, line_of_b;
-  while (true) {
-    const bool has_a = static_cast<bool>(std::getline(lines_of_a, line_of_a));
-    const bool has_b = static_cast<bool>(std::getline(lines_of_b, line_of_b));
-    if (!has_a || !has_b || line_of_a != line_of_b)
-      return {has_a ? line_of_a : "nothing more", has_b ? line_of_b : "nothing more"};
   }
 }
 
@@ -126,13 +114,13 @@ void Workers::agree(const std::function<std::string()>& text, const std::string&
     own = text();
     return size() == 1 ? std::string() : std::to_string(fingerprint_of(own));
   });
-  for (std::size_t i = 1; i < fingerprints.size(); ++i) {
-    if (fingerprints[i] == fingerprints[0]) continue;
-    const auto texts = together([&] { return own; });
-    const auto [first, other] = first_difference(texts[0], texts[i]);
-    throw InvalidArgument("{} differ: {} has {}, {} has {}", what, name_of(0), first,
-                          name_of(static_cast<int>(i)), other);
-  }
+  const Vote vote = count_votes(fingerprints);
+  if (vote.is_unanimous()) return;
+  const auto texts = together([&] { return own; });
+  const auto [one, other] = std::minmax(vote.usual, vote.odd.front());
+  const auto [line_of_one, line_of_other] = first_difference(texts[one], texts[other], "nothing more");
+  throw InvalidArgument("{} differ: {} has {}, {} has {}", what, name_of(static_cast<int>(one)), line_of_one,
+                        name_of(static_cast<int>(other)), line_of_other);
 }
 
 StepVote::StepVote(StrategyExtended& strategy, const std::string& purpose)

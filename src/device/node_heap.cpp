@@ -20,7 +20,6 @@
 #include <cohort/base/error.h>
 #include <cohort/base/log.h>
 
-#include "base/system_calls.h"
 #include "memory_limits.h"
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -143,14 +142,6 @@ constexpr SizeClass size_class(std::size_t bytes) {
 }
 
 constexpr std::size_t kSizeClasses = size_class(kLargestFile).index + 1;
-
-int make_file(std::size_t bytes) {
-  const int file = make_memory_file("cohort-heap");
-  if (file < 0) return -1;
-  if (ftruncate(file, static_cast<off_t>(bytes)) == 0) return file;
-  close(file);
-  return -1;
-}
 
 /// Gives a range its pages; whether these are huge. Each first touch happens here, on the thread that asked
 /// for memory, so that the pages lie near its core.
@@ -287,13 +278,12 @@ class NodeHeap::Blocks {
   std::size_t growths_ = 0;
 };
 
-NodeHeap::NodeHeap(int descriptor, std::byte* base, std::size_t bytes)
-    : descriptor_(descriptor), base_(base), bytes_(bytes), blocks_(std::make_unique<Blocks>(base, bytes)) {}
+NodeHeap::NodeHeap(int descriptor, MappedRange mapping)
+    : descriptor_(descriptor),
+      mapping_(std::move(mapping)),
+      blocks_(std::make_unique<Blocks>(mapping_.data(), mapping_.bytes())) {}
 
-NodeHeap::~NodeHeap() {
-  munmap(base_, bytes_);
-  close(descriptor_);
-}
+NodeHeap::~NodeHeap() { close(descriptor_); }
 
 NodeHeap* NodeHeap::make() {
   if (!config().node_heap()) return nullptr;
@@ -303,27 +293,18 @@ NodeHeap* NodeHeap::make() {
       fmt::format("{} MiB may be reserved, and it takes {}", reservable_memory() >> 20, kSmallestFile >> 20);
   for (std::size_t bytes = std::min(reservable_memory(), kLargestFile) / kHugePage * kHugePage;
        bytes >= kSmallestFile; bytes = bytes / 2 / kHugePage * kHugePage) {
-    const int file = make_file(bytes);
+    const int file = make_memory_file("cohort-heap", bytes);
     if (file < 0) {
       why = std::strerror(errno);
       break;
     }
     // Begins at a huge page in every mapping, for the kernel to use them.
-    void* memory =
-        mmap(nullptr, bytes + kHugePage, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (memory != MAP_FAILED) {
-      auto* base =
-          reinterpret_cast<std::byte*>(round_up(reinterpret_cast<std::uintptr_t>(memory), kHugePage));
-      if (mmap(base, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_NORESERVE, file, 0) !=
-          MAP_FAILED) {
-        static_cast<void>(madvise(base, bytes, MADV_DONTFORK));
-        return new NodeHeap(file, base, bytes);
-      }
-      why = std::strerror(errno);
-      munmap(memory, bytes + kHugePage);
-    } else {
-      why = std::strerror(errno);
+    MappedRange mapping = MappedRange::aligned(file, bytes, kHugePage, PROT_READ | PROT_WRITE);
+    if (mapping) {
+      static_cast<void>(madvise(mapping.data(), bytes, MADV_DONTFORK));
+      return new NodeHeap(file, std::move(mapping));
     }
+    why = std::strerror(errno);
     close(file);
   }
   logging::warning("no memory that the node's processes can share ({}): tensors are private", why);

@@ -21,6 +21,8 @@
 #include <string>
 #include <vector>
 
+#include "base/system_calls.h"
+
 namespace cohort {
 
 /// Memory of at least this size begins at a page of it, for the kernel to use one.
@@ -100,16 +102,16 @@ class NodeHeap {
   [[nodiscard]] std::optional<std::uint64_t> offset_of(const std::byte* data, std::size_t bytes) const {
     // One comparison: addresses below the base wrap around to large numbers.
     const auto offset = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(data) -
-                                                   reinterpret_cast<std::uintptr_t>(base_));
-    if (offset < bytes_) return offset;
+                                                   reinterpret_cast<std::uintptr_t>(base()));
+    if (offset < mapping_.bytes()) return offset;
     const std::byte* const pages = registered_.empty() ? nullptr : registered_.in_heap(data, bytes);
-    return pages == nullptr ? std::nullopt : std::optional(static_cast<std::uint64_t>(pages - base_));
+    return pages == nullptr ? std::nullopt : std::optional(static_cast<std::uint64_t>(pages - base()));
   }
 
-  [[nodiscard]] std::byte* base() const noexcept { return base_; }
+  [[nodiscard]] std::byte* base() const noexcept { return mapping_.data(); }
 
   /// The size of the file and of each mapping of it; most of it never has pages.
-  [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
+  [[nodiscard]] std::size_t bytes() const noexcept { return mapping_.bytes(); }
 
   /// So many processes map it and have heaps like it; a warning says if their page tables become large.
   void warn_of_page_tables(int processes);
@@ -126,12 +128,11 @@ class NodeHeap {
 
  private:
   class Blocks;
-  NodeHeap(int descriptor, std::byte* base, std::size_t bytes);
+  NodeHeap(int descriptor, MappedRange mapping);
   static NodeHeap* make();
 
   int descriptor_;
-  std::byte* base_;
-  std::size_t bytes_;
+  MappedRange mapping_;
   std::unique_ptr<Blocks> blocks_;
   const RegisteredRanges& registered_ = RegisteredRanges::of_this_process();
 };

@@ -89,12 +89,12 @@ cpu_set_t own_cores() {
   return cores;
 }
 
-std::byte* map_heap(int descriptor, std::size_t bytes) {
-  void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, descriptor, 0);
-  if (memory == MAP_FAILED) return nullptr;
-  static_cast<void>(madvise(memory, bytes, MADV_DONTDUMP));
-  static_cast<void>(madvise(memory, bytes, MADV_DONTFORK));
-  return static_cast<std::byte*>(memory);
+MappedRange map_heap(int descriptor, std::size_t bytes) {
+  MappedRange heap(descriptor, 0, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE);
+  if (!heap) return heap;
+  static_cast<void>(madvise(heap.data(), bytes, MADV_DONTDUMP));
+  static_cast<void>(madvise(heap.data(), bytes, MADV_DONTFORK));
+  return heap;
 }
 
 /// process_vm_readv and _writev may copy less than asked for; then the copy goes on where they stopped.
@@ -158,7 +158,8 @@ std::shared_ptr<const NodeMemory> NodeMemory::connect(int rank, std::span<const 
       exchange_descriptors({.rank = rank, .peers = peers, .exchange = exchange},
                            heap == nullptr ? -1 : heap->descriptor(), [&](int peer, int descriptor) {
                              Neighbour& neighbour = memory->neighbours_[static_cast<std::size_t>(peer)];
-                             neighbour.heap = map_heap(descriptor, neighbour.heap_bytes);
+                             neighbour.mapping = map_heap(descriptor, neighbour.heap_bytes);
+                             neighbour.heap = neighbour.mapping.data();
                            });
 
   const auto is_mapped = [&](int peer) {
@@ -194,14 +195,6 @@ std::shared_ptr<const NodeMemory> NodeMemory::connect(int rank, std::span<const 
         "the workers of this node cannot map each other's memory; each is a node of its own in collectives");
   }
   return memory;
-}
-
-NodeMemory::~NodeMemory() {
-  for (std::size_t worker = 0; worker < neighbours_.size(); ++worker) {
-    const Neighbour& neighbour = neighbours_[worker];
-    const bool own = static_cast<int>(worker) == rank_;
-    if (!own && neighbour.heap != nullptr) munmap(neighbour.heap, neighbour.heap_bytes);
-  }
 }
 
 bool NodeMemory::read_nonces(std::span<const int> peers, std::span<const std::string> blobs) const {

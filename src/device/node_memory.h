@@ -17,6 +17,7 @@
 
 #include <cohort/cluster/worker.h>
 
+#include "base/system_calls.h"
 #include "cluster/descriptor_exchange.h"
 
 namespace cohort {
@@ -53,7 +54,6 @@ class NodeMemory {
   /// For a process that works alone.
   [[nodiscard]] static std::shared_ptr<const NodeMemory> of_this_process_alone();
 
-  ~NodeMemory();
   NodeMemory(const NodeMemory&) = delete;
   NodeMemory& operator=(const NodeMemory&) = delete;
 
@@ -85,6 +85,7 @@ class NodeMemory {
 
  private:
   struct Neighbour {
+    MappedRange mapping;  ///< of another process's heap
     std::byte* heap = nullptr;
     std::size_t heap_bytes = 0;
     std::int64_t pid = 0;

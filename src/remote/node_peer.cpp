@@ -21,11 +21,11 @@ namespace {
 /// What is written or read at once, so that both ends of a long stream work at the same time.
 constexpr std::size_t kPieceBytes = std::size_t{64} << 10;
 
-RingCounts& counts_of(const View& view, std::size_t ring) {
+RingCounts& counts_of(const MappedRange& view, std::size_t ring) {
   return reinterpret_cast<RingCounts*>(view.data())[ring];
 }
 
-View buffer_of(const SharedMemory& rings, std::size_t ring) {
+MappedRange buffer_of(const SharedMemory& rings, std::size_t ring) {
   return rings.view_twice(kRingCountsBytes + ring * kRingBytes, kRingBytes);
 }
 
@@ -201,7 +201,7 @@ void NodePeer::close(Clock::time_point /*limit*/) noexcept {
   reader().drop_memory();
   bell_.reset();
   counts_ = {};
-  for (View& buffer : buffers_) buffer = {};
+  for (MappedRange& buffer : buffers_) buffer = {};
 }
 
 }  // namespace cohort::remote

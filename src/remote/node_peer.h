@@ -36,8 +36,8 @@ class NodePeer final : public PeerBase {
   watch::Fd process_;
   pid_t pid_;
   bool reads_memory_;
-  View counts_;
-  View buffers_[2];
+  MappedRange counts_;
+  MappedRange buffers_[2];
   std::optional<Doorbell> bell_;  ///< nothing once the peer is lost
   RingWriter outgoing_;
   RingReader incoming_;

@@ -11,10 +11,6 @@
 
 #include <cohort/base/error.h>
 
-#ifndef MFD_NOEXEC_SEAL
-#define MFD_NOEXEC_SEAL 0x0008U
-#endif
-
 namespace cohort::remote {
 namespace {
 
@@ -25,20 +21,11 @@ constexpr int kFixedSize = F_SEAL_SHRINK | F_SEAL_GROW;
                     std::strerror(errno));
 }
 
-watch::Fd make_file(std::size_t bytes) {
-  constexpr unsigned kFlags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
-  watch::Fd file(::memfd_create("cohort-remote", kFlags | MFD_NOEXEC_SEAL));
-  if (!file && errno == EINVAL) file.reset(::memfd_create("cohort-remote", kFlags));
-  if (!file || ::ftruncate(file.get(), static_cast<off_t>(bytes)) != 0 ||
-      ::fcntl(file.get(), F_ADD_SEALS, kFixedSize) != 0) {
-    refuse(bytes, "a file");
-  }
-  return file;
-}
-
-/// Two tasks' messages are of no use in a dump of one of them.
-void leave_out_of_dumps(void* begin, std::size_t bytes) {
-  static_cast<void>(::madvise(begin, bytes, MADV_DONTDUMP));
+/// Two tasks' messages are of no use in a dump of one of them. @throws Unavailable when there is no mapping.
+MappedRange checked(MappedRange view, std::size_t bytes) {
+  if (!view) refuse(bytes, "a mapping");
+  static_cast<void>(::madvise(view.data(), view.bytes(), MADV_DONTDUMP));
+  return view;
 }
 
 /// A page of every system that Cohort runs on.
@@ -52,17 +39,10 @@ watch::Fd make_event() {
 
 }  // namespace
 
-View& View::operator=(View&& other) noexcept {
-  std::swap(begin_, other.begin_);
-  std::swap(bytes_, other.bytes_);
-  return *this;
+SharedMemory::SharedMemory(std::size_t bytes)
+    : file_(make_memory_file("cohort-remote", bytes, FileSize::kFixed)) {
+  if (!file_) refuse(bytes, "a file");
 }
-
-View::~View() {
-  if (begin_ != nullptr) ::munmap(begin_, bytes_);
-}
-
-SharedMemory::SharedMemory(std::size_t bytes) : file_(make_file(bytes)) {}
 
 SharedMemory::SharedMemory(watch::Fd file, std::size_t bytes) : file_(std::move(file)) {
   struct stat status {};
@@ -73,26 +53,12 @@ SharedMemory::SharedMemory(watch::Fd file, std::size_t bytes) : file_(std::move(
   }
 }
 
-View SharedMemory::view(std::size_t offset, std::size_t bytes) const {
-  void* memory =
-      ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file_.get(), static_cast<off_t>(offset));
-  if (memory == MAP_FAILED) refuse(bytes, "a mapping");
-  leave_out_of_dumps(memory, bytes);
-  return {static_cast<std::byte*>(memory), bytes};
+MappedRange SharedMemory::view(std::size_t offset, std::size_t bytes) const {
+  return checked(MappedRange(file_.get(), offset, bytes, PROT_READ | PROT_WRITE, MAP_SHARED), bytes);
 }
 
-View SharedMemory::view_twice(std::size_t offset, std::size_t bytes) const {
-  void* memory = ::mmap(nullptr, 2 * bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) refuse(2 * bytes, "a mapping");
-  View view(static_cast<std::byte*>(memory), 2 * bytes);
-  for (std::byte* half : {view.data(), view.data() + bytes}) {
-    if (::mmap(half, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file_.get(),
-               static_cast<off_t>(offset)) == MAP_FAILED) {
-      refuse(bytes, "a mapping");
-    }
-  }
-  leave_out_of_dumps(view.data(), 2 * bytes);
-  return view;
+MappedRange SharedMemory::view_twice(std::size_t offset, std::size_t bytes) const {
+  return checked(MappedRange::twice(file_.get(), offset, bytes), bytes);
 }
 
 Doorbell::Doorbell() : Doorbell(SharedMemory(kPageBytes)) {}

@@ -9,31 +9,11 @@
 #include <span>
 #include <utility>
 
+#include "base/system_calls.h"
 #include "cluster/sockets.h"
 #include "frames.h"
 
 namespace cohort::remote {
-
-/// A range of a file in the address space of this process.
-class View {
- public:
-  View() = default;
-  View(View&& other) noexcept
-      : begin_(std::exchange(other.begin_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
-  View& operator=(View&& other) noexcept;
-  View(const View&) = delete;
-  View& operator=(const View&) = delete;
-  ~View();
-
-  [[nodiscard]] std::byte* data() const noexcept { return begin_; }
-
- private:
-  friend class SharedMemory;
-  View(std::byte* begin, std::size_t bytes) : begin_(begin), bytes_(bytes) {}
-
-  std::byte* begin_ = nullptr;
-  std::size_t bytes_ = 0;
-};
 
 /// Memory that two processes share: a file without a name whose size is fixed, so that neither end can take
 /// pages away from the other.
@@ -52,10 +32,10 @@ class SharedMemory {
   [[nodiscard]] watch::Fd take_file() && noexcept { return std::move(file_); }
 
   /// Both throw Unavailable when there is no room. `offset` and `bytes` are multiples of a page.
-  [[nodiscard]] View view(std::size_t offset, std::size_t bytes) const;
+  [[nodiscard]] MappedRange view(std::size_t offset, std::size_t bytes) const;
 
   /// The range twice, one after the other: what goes beyond its end continues at its beginning.
-  [[nodiscard]] View view_twice(std::size_t offset, std::size_t bytes) const;
+  [[nodiscard]] MappedRange view_twice(std::size_t offset, std::size_t bytes) const;
 
  private:
   watch::Fd file_;
@@ -107,7 +87,7 @@ class Doorbell {
   explicit Doorbell(SharedMemory page);
 
   watch::Fd page_;
-  View view_;
+  MappedRange view_;
   watch::Fd event_;
 };
 

@@ -228,6 +228,15 @@ std::string to_card(const TaskPlace& place) {
   return card.dump();
 }
 
+watch::Fd card_file(const TaskPlace& place) {
+  const std::string card = to_card(place);
+  watch::Fd file(make_memory_file("cohort-card"));
+  if (!file || uninterrupted([&] { return ::write(file.get(), card.data(), card.size()); }) !=
+                   static_cast<ssize_t>(card.size()))
+    throw Unavailable("there is no memory for the card of a task: {}", std::strerror(errno));
+  return file;
+}
+
 TaskPlace place_from_card(std::string_view card) {
   const Json json = parse_json(card, kCard, kCardForm);
   const Json& task = member(json, "task", kCardForm);

@@ -40,9 +40,12 @@ struct TaskListeners {
 /// The secret of a new job.
 [[nodiscard]] std::string random_secret();
 
-/// The card of a task: its TaskPlace as JSON, which the supervisor puts into a memory file that the task's
-/// process inherits. Nobody else can read it there, as everyone could a variable or an argument.
+/// The card of a task: its TaskPlace as JSON.
 [[nodiscard]] std::string to_card(const TaskPlace& place);
+
+/// The card in a memory file, which the task's process inherits. Nobody else can read it there, as everyone
+/// could a variable or an argument. @throws Unavailable.
+[[nodiscard]] watch::Fd card_file(const TaskPlace& place);
 
 /// @throws InvalidArgument saying what is wrong with the text, and where.
 [[nodiscard]] TaskPlace place_from_card(std::string_view card);

@@ -1,7 +1,6 @@
 #include "task_processes.h"
 
 #include <fcntl.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -41,15 +40,6 @@ std::vector<ClusterTask> tasks_of(const std::vector<std::pair<std::string, int>>
 }
 
 constexpr const char* kSetting = "COHORT_TASK_FD";
-
-/// The card as a file that a started program inherits.
-watch::Fd card_file(const TaskPlace& place) {
-  const std::string card = to_card(place);
-  watch::Fd file(::memfd_create("card", MFD_CLOEXEC));
-  if (!file || ::write(file.get(), card.data(), card.size()) != static_cast<ssize_t>(card.size()))
-    throw Unavailable("{} gets no card: {}", name_of(place.task), std::strerror(errno));
-  return file;
-}
 
 /// This process's variables, with another card. Made before the fork, after which nothing may allocate.
 std::vector<std::string> variables_with(int card) {

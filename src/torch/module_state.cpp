@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <sstream>
 #include <unordered_map>
 
 #include <fmt/format.h>
@@ -10,6 +9,8 @@
 
 #include <cohort/base/fingerprint.h>
 #include <cohort/torch/tensor.h>
+
+#include "base/vote.h"
 
 namespace cohort::libtorch {
 namespace {
@@ -62,26 +63,6 @@ std::vector<std::string> gathered(Communicator& communicator, const std::string&
   return texts;
 }
 
-/// The first line of `text` that `other` does not have at the same place.
-std::string first_difference(const std::string& text, const std::string& other) {
-  std::istringstream lines(text);
-  std::istringstream other_lines(other);
-  std::string line;
-  std::string other_line;
-  while (true) {
-    const bool more = static_cast<bool>(std::getline(lines, line));
-    const bool other_more = static_cast<bool>(std::getline(other_lines, other_line));
-    if (more && other_more && line == other_line) continue;
-    return fmt::format("has {}, where the others have {}", more ? line : "no more",
-                       other_more ? other_line : "no more");
-  }
-}
-
-const std::string& most_frequent(const std::vector<std::string>& texts) {
-  return *std::ranges::max_element(texts, {},
-                                   [&](const std::string& text) { return std::ranges::count(texts, text); });
-}
-
 }  // namespace
 
 std::vector<NamedTensor> parameters_of(const torch::nn::Module& module) {
@@ -93,14 +74,14 @@ std::vector<NamedTensor> buffers_of(const torch::nn::Module& module) { return na
 void require_equal_lists(Communicator& communicator, std::span<const NamedTensor> parameters,
                          std::span<const NamedTensor> buffers) {
   const std::vector<std::string> lists = gathered(communicator, listed(parameters, buffers));
-  const std::string& common = most_frequent(lists);
+  const Vote vote = count_votes(lists);
+  if (vote.is_unanimous()) return;
   std::string odd;
-  for (std::size_t member = 0; member < lists.size(); ++member) {
-    if (lists[member] == common) continue;
-    odd += fmt::format("; {} {}", describe(static_cast<int>(member), communicator.members()[member]),
-                       first_difference(lists[member], common));
+  for (const std::size_t member : vote.odd) {
+    const auto [here, there] = first_difference(lists[member], lists[vote.usual], "no more");
+    odd += fmt::format("; {} has {}, where the others have {}",
+                       describe(static_cast<int>(member), communicator.members()[member]), here, there);
   }
-  if (odd.empty()) return;
   throw InvalidArgument(
       "DistributedModel: the workers' modules differ{}; make the same module on all workers", odd);
 }

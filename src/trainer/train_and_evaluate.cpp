@@ -4,7 +4,6 @@
 #include <chrono>
 #include <cmath>
 #include <cstdint>
-#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <optional>
@@ -21,6 +20,8 @@
 #include <cohort/checkpoint/checkpoint_folder.h>
 #include <cohort/cluster/cluster_roles.h>
 
+#include "base/files.h"
+#include "base/system_calls.h"
 #include "training_checkpoints.h"
 
 namespace cohort {
@@ -131,13 +132,13 @@ std::string file_in(const std::string& folder) { return folder + "/training-ende
 /// Says that a training to `max_steps` has ended after `step` steps. @throws Unavailable naming the file.
 void mark_training_end(const std::string& folder, std::int64_t step, std::int64_t max_steps) {
   const std::string file = file_in(folder);
-  const std::string unfinished = file + ".new";
-  std::ofstream stream(unfinished);
-  stream << fmt::format("{} of {}\n", step, max_steps);
-  stream.close();
-  std::error_code error;
-  std::filesystem::rename(unfinished, file, error);
-  if (!stream || error) throw Unavailable("train_and_evaluate: '{}' cannot be written", file);
+  try {
+    NewFile mark(file);
+    write_fully(mark.descriptor(), fmt::format("{} of {}\n", step, max_steps));
+    mark.publish();
+  } catch (const Unavailable& error) {
+    throw Unavailable("train_and_evaluate: '{}' cannot be written: {}", file, error.what());
+  }
 }
 
 /// Whether a training to `max_steps` has ended.

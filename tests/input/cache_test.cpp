@@ -257,27 +257,6 @@ TEST(CacheFile, IsNoPipe) {
               ThrowsMessage<InvalidArgument>(AllOf(HasSubstr(folder.file()), HasSubstr("a pipe"))));
 }
 
-TEST(CacheFile, HasNoBoolThatIsNeitherTrueNorFalse) {
-  std::vector<std::byte> byte(1);
-  for (int value = 0; value < 256; ++value) {
-    byte[0] = static_cast<std::byte>(value);
-    detail::ByteReader reader(byte);
-    bool read = false;
-    if (value > 1) {
-      EXPECT_THROW(detail::read_element(reader, read), DataLoss) << value;
-      continue;
-    }
-    detail::read_element(reader, read);
-    EXPECT_EQ(read, value == 1);
-  }
-  detail::ByteWriter writer;
-  detail::write_element(writer, Tensor::zeros({2}, DType::kBool));
-  std::vector<std::byte> tensor(writer.bytes().begin(), writer.bytes().end());
-  tensor.back() = std::byte{2};
-  detail::ByteReader reader(tensor);
-  EXPECT_THROW(static_cast<void>(reader.get_tensor()), DataLoss);
-}
-
 TEST(CacheFile, NeedsAFolder) {
   const CacheFolder folder;
   EXPECT_THAT([&] { return pass_of(range_dataset(3).cache(folder.file() + "/none/cache")); },

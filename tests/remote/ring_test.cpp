@@ -16,8 +16,8 @@ namespace {
 
 struct SharedRing {
   SharedMemory memory{kRingsBytes};
-  View counts_view = memory.view(0, kRingCountsBytes);
-  View buffer = memory.view_twice(kRingCountsBytes, kRingBytes);
+  MappedRange counts_view = memory.view(0, kRingCountsBytes);
+  MappedRange buffer = memory.view_twice(kRingCountsBytes, kRingBytes);
   RingCounts& counts = *reinterpret_cast<RingCounts*>(counts_view.data());
   RingWriter writer{counts, buffer.data()};
   RingReader reader{counts, buffer.data()};

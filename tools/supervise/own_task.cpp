@@ -18,7 +18,6 @@
 #include <cohort/base/environment.h>
 #include <cohort/base/error.h>
 
-#include "base/system_calls.h"
 #include "cluster/sockets.h"
 #include "remote/supervised_task.h"
 
@@ -26,19 +25,6 @@ namespace cohort::supervise {
 namespace {
 
 using watch::Fd;
-
-Fd file_with(const std::string& text) {
-  Fd file(make_memory_file("cohort-card"));
-  if (!file) throw Unavailable("there is no memory for the card of a task: {}", std::strerror(errno));
-  for (std::size_t at = 0; at < text.size();) {
-    const ssize_t written = ::write(file.get(), text.data() + at, text.size() - at);
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0)
-      throw Unavailable("there is no memory for the card of a task: {}", std::strerror(errno));
-    at += static_cast<std::size_t>(written);
-  }
-  return file;
-}
 
 /// Whether Open MPI, PMIx or srun sets the variable for each process that it starts.
 bool is_of_rank(std::string_view name) {
@@ -96,7 +82,7 @@ std::vector<std::string> variables_of_tasks(bool has_launcher) {
 }
 
 pid_t start_process(const Command& command, const remote::TaskPlace& place, bool reads_input) {
-  const Fd card = file_with(remote::to_card(place));
+  const Fd card = remote::card_file(place);
   std::vector<std::string> words = command.words;
   std::vector<std::string> variables = command.variables;
   variables.push_back(fmt::format("COHORT_TASK_FD={}", card.get()));

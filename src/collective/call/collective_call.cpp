@@ -9,6 +9,7 @@
 #include <cohort/base/fingerprint.h>
 #include <cohort/collective/call_purpose.h>
 
+#include "base/vote.h"
 #include "operation_in_flight.h"
 
 namespace cohort {
@@ -58,20 +59,6 @@ std::string describe(const CallSignature& call) {
   if (call.captured) text += ", in a graph";
   if (urgent) text += ", urgent";
   return text + ")";
-}
-
-/// The signature that more than half of the members share is taken for the right one. Where there is none,
-/// that of the lowest rank among the most frequent ones only decides which members count as odd.
-const MemberCall& most_frequent(std::span<const MemberCall> calls) {
-  const MemberCall* usual = nullptr;
-  std::ptrdiff_t votes = 0;
-  for (const MemberCall& call : calls) {
-    const std::ptrdiff_t count = std::ranges::count(calls, call.signature, &MemberCall::signature);
-    if (count <= votes) continue;
-    votes = count;
-    usual = &call;
-  }
-  return *usual;
 }
 
 /// How a message tells apart the calls of members that disagree: by what they are for, where members have
@@ -231,21 +218,16 @@ std::string describe(int member, const MemberInfo& info, const CallWords& words)
 
 std::optional<std::string> explain_mismatch(std::span<const MemberCall> calls,
                                             std::span<const MemberInfo> members, int& odd_member) {
-  const auto agrees_with_first = [&](const MemberCall& other) {
-    return other.signature == calls.front().signature;
-  };
-  if (std::ranges::all_of(calls, agrees_with_first)) return std::nullopt;
-
-  const MemberCall& usual = most_frequent(calls);
-  const std::ptrdiff_t votes = std::ranges::count(calls, usual.signature, &MemberCall::signature);
-  const bool majority = 2 * votes > std::ssize(calls);
+  const Vote vote = count_votes(calls, &MemberCall::signature);
+  if (vote.is_unanimous()) return std::nullopt;
+  // Without a majority, the usual call only decides which members count as odd.
+  const MemberCall& usual = calls[vote.usual];
+  const bool majority = 2 * vote.usual_count > calls.size();
+  odd_member = calls[vote.odd.front()].member;
   const CallTexts texts(calls);
   std::vector<std::string> listed;
-  odd_member = -1;
   for (const MemberCall& call : calls) {
-    const bool odd = call.signature != usual.signature;
-    if (odd && odd_member < 0) odd_member = call.member;
-    if (majority && !odd) continue;
+    if (majority && call.signature == usual.signature) continue;
     constexpr std::size_t kListed = 4;
     if (listed.size() > kListed) continue;
     std::string text = listed.size() == kListed
@@ -254,11 +236,11 @@ std::optional<std::string> explain_mismatch(std::span<const MemberCall> calls,
     // The replicas of a worker that makes a collective of the workers all say so.
     if (std::ranges::find(listed, text) == listed.end()) listed.push_back(std::move(text));
   }
-  if (majority && votes == 1) {
+  if (majority && vote.usual_count == 1) {
     listed.push_back(fmt::format("{} {}", texts.name_of(usual, members), texts.text_of(usual)));
   } else if (majority) {
-    listed.push_back(fmt::format("{} {} {}", texts.are_in_words() ? "each of the other" : "the other", votes,
-                                 texts.text_of(usual)));
+    listed.push_back(fmt::format("{} {} {}", texts.are_in_words() ? "each of the other" : "the other",
+                                 vote.usual_count, texts.text_of(usual)));
   } else if (calls.size() > 2) {
     listed.emplace_back("none of these calls is that of most members");
   }

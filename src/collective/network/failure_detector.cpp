@@ -152,22 +152,17 @@ Error FailureDetector::error_of(const Query& query, const CollectiveCall& call, 
   const std::vector<int> silent = query.members_at(Place::kUnknown);
   const std::vector<int> elsewhere = query.members_at(Place::kElsewhere);
   const std::string name = fmt::format("{} #{}", to_string(call.as_called().kind), number);
-  const bool are_all_here = silent.empty() && elsewhere.empty();
-  if (are_all_here && by_transport) {
-    return DeadlineExceeded(
-        ErrorOrigin{name, -1, ""},
-        fmt::format("{}: {} passed in {}, which MPI's own collective carries; all members take part in it. "
-                    "Raise the time-out if it is only long; otherwise the network between their nodes is cut "
-                    "or overloaded",
-                    name, describe_deadline(call, allowed.count()), describe(call)));
-  }
-  if (are_all_here) {
-    return DeadlineExceeded(
-        ErrorOrigin{name, -1, ""},
-        fmt::format("{}: {} passed in {} without a byte moving, though all members are "
-                    "waiting in a collective. The network between their nodes is cut or overloaded, or they "
-                    "wait for each other in different communicators",
-                    name, describe_deadline(call, allowed.count()), describe(call)));
+  if (silent.empty() && elsewhere.empty()) {  // all are here
+    const char* const why =
+        by_transport
+            ? ", which MPI's own collective carries; all members take part in it. Raise the time-out "
+              "if it is only long; otherwise the network between their nodes is cut or overloaded"
+            : " without a byte moving, though all members are waiting in a collective. The network "
+              "between their nodes is cut or overloaded, or they wait for each other in different "
+              "communicators";
+    return DeadlineExceeded(ErrorOrigin{name, -1, ""},
+                            fmt::format("{}: {} passed in {}{}", name,
+                                        describe_deadline(call, allowed.count()), describe(call), why));
   }
   const int first = silent.empty() ? elsewhere.front() : silent.front();
   return DeadlineExceeded(ErrorOrigin{name, first, members_[static_cast<std::size_t>(first)].host},

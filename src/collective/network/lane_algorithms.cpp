@@ -275,18 +275,14 @@ Task<> halving_broadcast(Lane lane, Part part, int root, std::size_t element_byt
   co_await fold.leave(lane, part, element_bytes);
 }
 
-constinit const LaneAlgorithm kHalvingDoubling{
-    .name = "two_level_halving_doubling",
-    .kind = CollectiveKind::kAllReduce,
-    .cost = [](const LaneShape& lane, double bytes) -> LaneCost {
-      return {2 * (lane.doublings + lane.folds), (2 * lane.ring_fraction + 2 * lane.folds) * bytes,
-              (lane.ring_fraction + lane.folds) * bytes, 2};
-    },
-    .part_bytes = [](int /*members*/, std::size_t message_bytes) { return 2 * message_bytes; },
-    .run =
-        [](const PartCall& call) {
-          return halving_doubling_all_reduce(call.lane, call.part, call.arithmetic);
-        }};
+constinit const LaneAlgorithm kHalvingDoubling{.name = "two_level_halving_doubling",
+                                               .kind = CollectiveKind::kAllReduce,
+                                               .cost = halving_cost,
+                                               .part_bytes = part_of_two_messages,
+                                               .run = [](const PartCall& call) {
+                                                 return halving_doubling_all_reduce(call.lane, call.part,
+                                                                                    call.arithmetic);
+                                               }};
 
 Task<> ring_reduce_scatter(Lane lane, Part part, Arithmetic arithmetic) {
   const EvenBlocks blocks(part.elements, lane.size());

@@ -82,12 +82,21 @@ struct LaneAlgorithm {
   }
 };
 
-/// For `part_bytes`: messages are whole parts, or one block of a part for each member.
+/// For `part_bytes`: messages are whole parts, halves at the most, or one block of a part for each member.
 [[nodiscard]] inline std::size_t part_of_one_message(int /*members*/, std::size_t message_bytes) {
   return message_bytes;
 }
+[[nodiscard]] inline std::size_t part_of_two_messages(int /*members*/, std::size_t message_bytes) {
+  return 2 * message_bytes;
+}
 [[nodiscard]] inline std::size_t part_of_blocks(int members, std::size_t message_bytes) {
   return message_bytes * static_cast<std::size_t>(members);
+}
+
+/// Of halving, and as many rounds back: by doubling, or to the root.
+[[nodiscard]] inline LaneCost halving_cost(const LaneShape& lane, double bytes) {
+  return {2 * (lane.doublings + lane.folds), (2 * lane.ring_fraction + 2 * lane.folds) * bytes,
+          (lane.ring_fraction + lane.folds) * bytes, 2};
 }
 
 /// All of them. Of equal costs, the first of a kind is chosen.

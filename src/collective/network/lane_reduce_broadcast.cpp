@@ -45,18 +45,14 @@ constinit const LaneAlgorithm kBinomialReduce{.name = "two_level_binomial_reduce
                                                                            call.arithmetic);
                                                   }};
 
-constinit const LaneAlgorithm kHalvingReduce{
-    .name = "two_level_halving_reduce",
-    .kind = CollectiveKind::kReduce,
-    .cost = [](const LaneShape& lane, double bytes) -> LaneCost {
-      return {2 * (lane.doublings + lane.folds), (2 * lane.ring_fraction + 2 * lane.folds) * bytes,
-              (lane.ring_fraction + lane.folds) * bytes, 2};
-    },
-    .part_bytes = [](int /*members*/, std::size_t message_bytes) { return 2 * message_bytes; },
-    .run =
-        [](const PartCall& call) {
-          return halving_reduce(call.lane, call.part, call.root, call.arithmetic);
-        }};
+constinit const LaneAlgorithm kHalvingReduce{.name = "two_level_halving_reduce",
+                                             .kind = CollectiveKind::kReduce,
+                                             .cost = halving_cost,
+                                             .part_bytes = part_of_two_messages,
+                                             .run = [](const PartCall& call) {
+                                               return halving_reduce(call.lane, call.part, call.root,
+                                                                     call.arithmetic);
+                                             }};
 
 constinit const LaneAlgorithm kRingReduce{
     .name = "two_level_ring_reduce",
@@ -120,7 +116,7 @@ constinit const LaneAlgorithm kHalvingBroadcast{
     .cost = [](const LaneShape& lane, double bytes) -> LaneCost {
       return {2 * (lane.doublings + lane.folds), (2 * lane.ring_fraction + 2 * lane.folds) * bytes, 0, 2};
     },
-    .part_bytes = [](int /*members*/, std::size_t message_bytes) { return 2 * message_bytes; },
+    .part_bytes = part_of_two_messages,
     .run =
         [](const PartCall& call) {
           return halving_broadcast(call.lane, call.part, call.root, size_of(call.arithmetic.dtype));

@@ -16,6 +16,7 @@
 #include <cohort/base/error.h>
 
 #include "base/files.h"
+#include "base/system_calls.h"
 #include "foreign_data.h"
 
 #ifndef MADV_POPULATE_READ
@@ -124,13 +125,11 @@ void MappedFile::reach(std::uint64_t offset, std::size_t count) {
   const auto length = static_cast<std::size_t>(std::min(wanted, size_ - begin));
   // Private, so that a program may write to its tensors; pages that it does not write to are shared with the
   // file.
-  void* memory = ::mmap(nullptr, length, PROT_READ | PROT_WRITE, MAP_PRIVATE, file_.descriptor(),
-                        static_cast<off_t>(begin));
-  if (memory == MAP_FAILED)
-    throw Unavailable("cannot map {} bytes of '{}': {}", length, path(), std::strerror(errno));
-  std::shared_ptr<void> owner(memory, [length](void* mapping) { ::munmap(mapping, length); });
+  const auto mapping =
+      std::make_shared<MappedRange>(file_.descriptor(), begin, length, PROT_READ | PROT_WRITE, MAP_PRIVATE);
+  if (!*mapping) throw Unavailable("cannot map {} bytes of '{}': {}", length, path(), std::strerror(errno));
   // Faster than one fault per page, and returns an error where a fault would end the process.
-  const bool faults = ::madvise(memory, length, MADV_POPULATE_READ) != 0 && errno == EFAULT;
+  const bool faults = ::madvise(mapping->data(), length, MADV_POPULATE_READ) != 0 && errno == EFAULT;
   // After the end of a file, the rest of its last page is zeros.
   if (faults || file_.size() < size_) {
     throw DataLoss(
@@ -138,8 +137,7 @@ void MappedFile::reach(std::uint64_t offset, std::size_t count) {
         "or its device fails",
         path(), begin, begin + length);
   }
-  window_ =
-      std::make_shared<const Buffer>(static_cast<std::byte*>(memory), length, Device(), std::move(owner));
+  window_ = std::make_shared<const Buffer>(mapping->data(), length, Device(), mapping);
   window_offset_ = begin;
 }
 

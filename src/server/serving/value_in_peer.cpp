@@ -26,7 +26,7 @@ constexpr std::uint64_t kNotInHeap = std::numeric_limits<std::uint64_t>::max();
 SenderHeap::SenderHeap(int descriptor) {
   struct stat facts = {};
   if (descriptor < 0 || ::fstat(descriptor, &facts) != 0 || facts.st_size == 0) return;
-  mapping_ = AlignedMapping::of(descriptor, static_cast<std::size_t>(facts.st_size), PROT_READ);
+  mapping_ = MappedRange::aligned(descriptor, static_cast<std::size_t>(facts.st_size), kHugePage, PROT_READ);
   if (mapping_) static_cast<void>(::madvise(mapping_.data(), mapping_.bytes(), MADV_DONTDUMP));
 }
 

@@ -24,7 +24,7 @@ class SenderHeap {
   [[nodiscard]] const std::byte* at(std::uint64_t offset, std::size_t bytes) const noexcept;
 
  private:
-  AlignedMapping mapping_;
+  MappedRange mapping_;
 };
 
 /// Who has sent a message, and its heap.

@@ -23,9 +23,6 @@
 #ifndef MADV_COLLAPSE  // Linux 6.1
 #define MADV_COLLAPSE 25
 #endif
-#ifndef MFD_NOEXEC_SEAL  // Linux 6.3; older C libraries do not name it
-#define MFD_NOEXEC_SEAL 0x0008U
-#endif
 
 namespace cohort::server {
 namespace {
@@ -59,29 +56,10 @@ bool is_unfinished(const Beginning& beginning) {
 
 }  // namespace
 
-AlignedMapping AlignedMapping::of(int file, std::size_t bytes, int protection) {
-  AlignedMapping result;
-  void* const range =
-      ::mmap(nullptr, bytes + kHugePage, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (range == MAP_FAILED) return result;
-  result.range_ = range;
-  result.bytes_ = bytes;
-  const std::size_t beyond = reinterpret_cast<std::uintptr_t>(range) % kHugePage;
-  std::byte* const base = static_cast<std::byte*>(range) + (beyond == 0 ? 0 : kHugePage - beyond);
-  if (::mmap(base, bytes, protection, MAP_SHARED | MAP_NORESERVE | MAP_FIXED, file, 0) != MAP_FAILED)
-    result.base_ = base;
-  return result;
-}
-
-AlignedMapping::~AlignedMapping() {
-  if (range_ != nullptr) ::munmap(range_, bytes_ + kHugePage);
-}
-
 watch::Fd make_store_file() {
-  int file = ::memfd_create("cohort-store", MFD_CLOEXEC | MFD_NOEXEC_SEAL);
-  if (file < 0 && errno == EINVAL) file = ::memfd_create("cohort-store", MFD_CLOEXEC);
-  if (file < 0) throw Unavailable("no memory file for the variables of a server: {}", std::strerror(errno));
-  return watch::Fd(file);
+  watch::Fd file(make_memory_file("cohort-store"));
+  if (!file) throw Unavailable("no memory file for the variables of a server: {}", std::strerror(errno));
+  return file;
 }
 
 StoreMapping::StoreMapping(int descriptor, Access access) : file_(::fcntl(descriptor, F_DUPFD_CLOEXEC, 0)) {
@@ -106,7 +84,7 @@ std::uint64_t StoreMapping::file_bytes() const {
 
 bool StoreMapping::map(std::uint64_t bytes, Access access) {
   const int protection = access == Access::kWrite ? PROT_READ | PROT_WRITE : PROT_READ;
-  mapping_ = AlignedMapping::of(file_.get(), bytes, protection);
+  mapping_ = MappedRange::aligned(file_.get(), bytes, kHugePage, protection);
   return static_cast<bool>(mapping_);
 }
 

@@ -6,50 +6,22 @@
 #include <memory>
 #include <span>
 #include <string_view>
-#include <utility>
 
 #include <cohort/device/shape.h>
 
+#include "base/system_calls.h"
 #include "cluster/sockets.h"
 #include "store.h"
 #include "store_layout.h"
 
 namespace cohort::server {
 
-/// A file in the address space of this process, from its beginning, shared with the other processes that map
-/// it. It begins at a huge page in every process, for the kernel to use them.
-class AlignedMapping {
- public:
-  AlignedMapping() = default;
-  AlignedMapping(AlignedMapping&& other) noexcept { *this = std::move(other); }
-  AlignedMapping& operator=(AlignedMapping&& other) noexcept {
-    std::swap(range_, other.range_);
-    std::swap(base_, other.base_);
-    std::swap(bytes_, other.bytes_);
-    return *this;
-  }
-  AlignedMapping(const AlignedMapping&) = delete;
-  AlignedMapping& operator=(const AlignedMapping&) = delete;
-  ~AlignedMapping();
-
-  /// With the protection of mmap; without an address, and with errno, where the system refuses.
-  [[nodiscard]] static AlignedMapping of(int file, std::size_t bytes, int protection);
-
-  [[nodiscard]] std::byte* data() const noexcept { return base_; }
-  [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
-  explicit operator bool() const noexcept { return base_ != nullptr; }
-
- private:
-  void* range_ = nullptr;  ///< of addresses, a huge page longer than the mapping
-  std::byte* base_ = nullptr;
-  std::size_t bytes_ = 0;
-};
-
 /// A memory file without a name. @throws Unavailable.
 [[nodiscard]] watch::Fd make_store_file();
 
 /// A store's file, mapped as large as it can ever become: what is added to the file later is there
-/// without another mapping. Any thread may call, but `back_with_pages` is for the thread that writes.
+/// without another mapping. It begins at a huge page in every process, for the kernel to use them. Any thread
+/// may call, but `back_with_pages` is for the thread that writes.
 class StoreMapping {
  public:
   enum class Access { kRead, kWrite };
@@ -102,7 +74,7 @@ class StoreMapping {
   void use_huge_pages(std::uint64_t begin, std::uint64_t bytes) const;
 
   watch::Fd file_;
-  AlignedMapping mapping_;
+  MappedRange mapping_;
 };
 
 /// The shape of a variable, after a check of its entry. `file_bytes` is the size of the file.

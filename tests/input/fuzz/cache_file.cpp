@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <cohort/input/detail/cache_file.h>
+#include <cohort/value/detail/bytes.h>
 
 #include "fuzz_one.h"
 
@@ -47,13 +48,11 @@ void fuzz_one(std::string_view input) {
       {ErrorCode::kDataLoss});
   parse_or_refuse(
       [&] {
-        detail::ByteReader reader(std::as_bytes(std::span(input)));
-        Record record;
-        detail::read_element(reader, record);
-        reader.require_end();
+        detail::ByteReader reader(std::as_bytes(std::span(input)), "a record");
+        const auto record = detail::read_value<Record>(reader);
         // What was read is a value like any other.
         detail::ByteWriter writer;
-        detail::write_element(writer, record);
+        detail::write_value(writer, record);
         if (writer.bytes().size() > input.size()) throw std::logic_error("more was read than was there");
       },
       {ErrorCode::kDataLoss});

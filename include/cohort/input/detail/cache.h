@@ -14,6 +14,7 @@
 
 #include <cohort/input/detail/cache_file.h>
 #include <cohort/input/detail/dataset_node.h>
+#include <cohort/value/detail/bytes.h>
 
 namespace cohort::detail {
 
@@ -126,16 +127,17 @@ class FromCacheFile final : public ElementIterator<Element> {
 
   std::optional<Element> next() override {
     if (file_.at_end()) return std::nullopt;
-    ByteReader reader(file_.next());
-    std::optional<Element> element(std::in_place);
+    ByteReader reader(file_.next(), "a record");
     try {
-      read_element(reader, *element);
-      reader.require_end();
-    } catch (const DataLoss& error) {
-      throw DataLoss("cannot use the cache '{}': {}; remove it, or use another path", file_.path(),
-                     error.what());
+      std::optional<Element> element(std::in_place, read_value<Element>(reader));
+      if (!reader.rest().empty()) throw DataLoss("a record goes on after its element");
+      return element;
+    } catch (const DataLoss&) {
+      throw DataLoss(
+          "cannot use the cache '{}': it holds elements of another type than this dataset's; remove it, or "
+          "use another path",
+          file_.path());
     }
-    return element;
   }
   std::int64_t skip(std::int64_t count) override { return file_.skip(count); }
 
@@ -171,7 +173,7 @@ class IntoCacheFile final : public ElementIterator<Element> {
       return;
     }
     writer_.clear();
-    write_element(writer_, *element);
+    write_value(writer_, *element);
     file_->append(writer_.bytes());
   }
 
