@@ -23,7 +23,6 @@
 #include <cohort/resolvers/task_cluster_resolver.h>
 
 #include "output.h"
-#include "remote/socket_address.h"
 
 namespace cohort::bench {
 namespace {
@@ -127,7 +126,7 @@ void send_at_once(const watch::Fd& socket) {
 }
 
 watch::Fd connect_to(const std::string& text) {
-  const std::optional<remote::SocketAddress> address = remote::parse_network_address(text);
+  const std::optional<watch::SocketAddress> address = watch::network_address(text);
   if (!address) return {};
   watch::Fd socket(::socket(address->storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (!socket || ::connect(socket.get(), address->get(), address->bytes) != 0) return {};
@@ -170,8 +169,9 @@ watch::Fd accept_one(const watch::Fd& listener) {
 }  // namespace
 
 Wire::Wire(ServerJob& job, const std::string& host) : host_(host) {
-  const watch::Fd listener = remote::listen_on_network();
-  const std::vector<std::string> addresses = remote::network_addresses(listener.get());
+  const watch::Fd listener = watch::listen_network();
+  if (!listener) throw Unavailable("cannot listen for a measurement of the wire: {}", std::strerror(errno));
+  const std::vector<std::string> addresses = watch::network_addresses(listener.get());
   // A worker has one call at a time, so each of them takes one.
   const int workers = job.size().workers;
   for (int i = 0; i < workers; ++i) job.coordinator().schedule<answer>(addresses);

@@ -2,13 +2,10 @@
 
 #include <poll.h>
 #include <sys/socket.h>
-#include <sys/un.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstring>
 #include <optional>
 
 #include <cohort/base/error.h>
@@ -45,43 +42,6 @@ struct Greeting {
   std::array<char, kTokenBytes> key{};
 };
 
-struct AbstractName {
-  explicit AbstractName(std::string_view token) {
-    address.sun_family = AF_UNIX;
-    // The zero byte in front keeps the name out of the file system: nothing is left behind.
-    std::memcpy(address.sun_path + 1, token.data(), token.size());
-    bytes = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + token.size());
-  }
-  [[nodiscard]] const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&address); }
-  sockaddr_un address{};
-  socklen_t bytes = 0;
-};
-
-Fd make_socket() { return Fd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)); }
-
-Fd listen_on(const std::string& token) {
-  Fd socket = make_socket();
-  const AbstractName name(token);
-  if (!socket || ::bind(socket.get(), name.get(), name.bytes) != 0 ||
-      ::listen(socket.get(), SOMAXCONN) != 0) {
-    return {};
-  }
-  return socket;
-}
-
-/// One message with room for one descriptor.
-struct Packet {
-  explicit Packet(Greeting& greeting) : part{&greeting, sizeof greeting} {
-    header.msg_iov = &part;
-    header.msg_iovlen = 1;
-    header.msg_control = control.data();
-    header.msg_controllen = control.size();
-  }
-  iovec part;
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
-  msghdr header{};
-};
-
 /// This worker's descriptor on its way to a peer: handed over once the peer has proved, as a process of this
 /// user that knows its own answer, to belong to this job.
 class Delivery {
@@ -98,15 +58,10 @@ class Delivery {
   [[nodiscard]] pollfd to_poll() const { return {socket_.get(), POLLIN, 0}; }
 
   void connect() {
-    Fd socket = make_socket();
-    const AbstractName name(to_.name);
-    if (!socket || ::connect(socket.get(), name.get(), name.bytes) != 0) {
-      // A peer on another node or in another network namespace has no such name here.
-      done_ = !socket || errno != EAGAIN;
-      return;
-    }
-    done_ = !watch::peer_of_this_user(socket.get());
-    socket_ = std::move(socket);
+    const std::optional<watch::SocketAddress> name = watch::local_address(to_.name);
+    if (name) socket_ = watch::connect_to(*name, SOCK_SEQPACKET);
+    // A peer on another node or in another network namespace has no such name here.
+    done_ = !name || (!socket_ && errno != EAGAIN);
   }
 
   void read_answer() {
@@ -122,13 +77,8 @@ class Delivery {
   void send_descriptor() {
     Greeting greeting{own_rank_, {}};
     std::copy_n(to_.key.begin(), kTokenBytes, greeting.key.begin());
-    Packet packet(greeting);
-    cmsghdr* rights = CMSG_FIRSTHDR(&packet.header);
-    rights->cmsg_level = SOL_SOCKET;
-    rights->cmsg_type = SCM_RIGHTS;
-    rights->cmsg_len = CMSG_LEN(sizeof descriptor_);
-    std::memcpy(CMSG_DATA(rights), &descriptor_, sizeof descriptor_);
-    static_cast<void>(::sendmsg(socket_.get(), &packet.header, MSG_NOSIGNAL));
+    const std::string_view bytes(reinterpret_cast<const char*>(&greeting), sizeof greeting);
+    static_cast<void>(watch::send_with(socket_.get(), bytes, {&descriptor_, 1}));
   }
 
   Invitation to_;
@@ -146,32 +96,13 @@ struct Received {
 
 std::optional<Received> receive(int socket, const std::string& key) {
   Greeting greeting;
-  Packet packet(greeting);
-  const ssize_t bytes = ::recvmsg(socket, &packet.header, MSG_CMSG_CLOEXEC);
-  Fd descriptor;
-  for (cmsghdr* rights = CMSG_FIRSTHDR(&packet.header); bytes > 0 && rights != nullptr;
-       rights = CMSG_NXTHDR(&packet.header, rights)) {
-    if (rights->cmsg_level != SOL_SOCKET || rights->cmsg_type != SCM_RIGHTS) continue;
-    int received = -1;
-    std::memcpy(&received, CMSG_DATA(rights), sizeof received);
-    descriptor = Fd(received);
-  }
-  const bool genuine = bytes == static_cast<ssize_t>(sizeof greeting) && descriptor &&
+  watch::Attached attached;
+  const ssize_t bytes =
+      watch::receive_with(socket, {reinterpret_cast<char*>(&greeting), sizeof greeting}, attached);
+  const bool genuine = bytes == static_cast<ssize_t>(sizeof greeting) && attached.descriptors.size() == 1 &&
                        std::string_view(greeting.key.data(), greeting.key.size()) == key;
   if (!genuine) return std::nullopt;
-  return Received{greeting.rank, std::move(descriptor)};
-}
-
-/// Waits until one of `polled` is readable, or for `longest`; false when `end` has passed.
-bool wait_until_readable(std::vector<pollfd>& polled, std::chrono::steady_clock::time_point end,
-                         std::chrono::milliseconds longest) {
-  while (true) {
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - std::chrono::steady_clock::now());
-    if (left.count() <= 0) return false;
-    if (::poll(polled.data(), polled.size(), static_cast<int>(std::min(left, longest).count())) >= 0)
-      return true;
-    if (errno != EINTR) return false;  // a signal of the program's own is no reason to give up peers
-  }
+  return Received{greeting.rank, std::move(attached.descriptors.front())};
 }
 
 /// The processes that have connected to this one, and not sent their descriptor yet.
@@ -199,12 +130,7 @@ class Arrivals {
 
  private:
   void accept() {
-    // Another user who connects without end must not keep this thread from its peers.
-    constexpr int kMostAtOnce = 64;
-    for (int i = 0; i < kMostAtOnce; ++i) {
-      Fd connection(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-      if (!connection) return;
-      if (!watch::peer_of_this_user(connection.get())) continue;
+    for (Fd& connection : watch::accept_all(listener_).sockets) {
       static_cast<void>(::send(connection.get(), own_.answer.data(), own_.answer.size(), MSG_NOSIGNAL));
       connections_.push_back(std::move(connection));
     }
@@ -219,7 +145,8 @@ class Arrivals {
 void exchange_all(std::vector<Delivery> deliveries, Arrivals arrivals, std::chrono::milliseconds limit,
                   std::vector<int>& missing, const std::function<void(int, int)>& received) {
   constexpr std::chrono::milliseconds kUntilNextTry{5};
-  const auto end = std::chrono::steady_clock::now() + limit;
+  using Clock = std::chrono::steady_clock;
+  const auto end = Clock::now() + limit;
   while (true) {
     std::erase_if(deliveries, [](const Delivery& delivery) { return delivery.done(); });
     if (missing.empty() && deliveries.empty()) return;
@@ -227,7 +154,8 @@ void exchange_all(std::vector<Delivery> deliveries, Arrivals arrivals, std::chro
     std::ranges::transform(deliveries, polled.begin(), &Delivery::to_poll);
     arrivals.add_to(polled);
     const bool queueing = std::ranges::any_of(deliveries, &Delivery::is_queueing);
-    if (!wait_until_readable(polled, end, queueing ? kUntilNextTry : limit)) return;
+    watch::poll_until(polled, queueing ? std::min(end, Clock::now() + kUntilNextTry) : end);
+    if (Clock::now() >= end) return;
     for (std::size_t i = 0; i < deliveries.size(); ++i) {
       if (deliveries[i].is_queueing())
         deliveries[i].connect();
@@ -249,7 +177,7 @@ std::vector<int> exchange_descriptors(const DescriptorExchangeOptions& options, 
                                       const std::function<void(int, int)>& received) {
   Invitation own{watch::random_token(), watch::random_token(), watch::random_token()};
   COHORT_CHECK(own.name.size() == kTokenBytes);
-  Fd listener = listen_on(own.name);
+  Fd listener = watch::listen_local(own.name, SOCK_SEQPACKET);
   const bool takes_part = listener && descriptor >= 0;
   const std::vector<std::string> blobs = options.exchange(takes_part ? to_blob(own) : "");
   // Nobody sends to a worker that has nothing to send or cannot listen, so nothing is waited for.

@@ -1,8 +1,6 @@
 #include "job_socket.h"
 
-#include <poll.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,7 +8,6 @@
 #include <cctype>
 #include <cerrno>
 #include <charconv>
-#include <cstddef>
 #include <cstring>
 #include <fstream>
 #include <optional>
@@ -31,22 +28,8 @@ constexpr std::string_view kPrefix = "cohort-job";
 /// So that a socket's name has room for it.
 constexpr std::size_t kLongestName = 48;
 
-struct Address {
-  sockaddr_un name{};
-  socklen_t bytes = 0;
-  [[nodiscard]] const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&name); }
-};
-
-Address address_of(const JobSocket& socket) {
-  const std::string text =
-      fmt::format("{}/{}/{}/{}/{}", kPrefix, ::geteuid(), socket.job, socket.chief, socket.process);
-  Address address;
-  address.name.sun_family = AF_UNIX;
-  // The zero byte in front makes the name an abstract one.
-  const std::size_t length = std::min(text.size(), sizeof address.name.sun_path - 1);
-  std::memcpy(address.name.sun_path + 1, text.data(), length);
-  address.bytes = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + length);
-  return address;
+std::string text_of(const JobSocket& socket) {
+  return fmt::format("{}/{}/{}/{}/{}", kPrefix, ::geteuid(), socket.job, socket.chief, socket.process);
 }
 
 std::vector<std::string_view> parts_of(std::string_view name) {
@@ -94,20 +77,9 @@ std::string job_name(std::int64_t chief, const Environment& variables) {
 }
 
 watch::Fd listen_as(const JobSocket& socket) {
-  watch::Fd descriptor(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  const Address address = address_of(socket);
-  if (!descriptor || ::bind(descriptor.get(), address.get(), address.bytes) != 0 ||
-      ::listen(descriptor.get(), SOMAXCONN) != 0)
-    throw Unavailable("{}", std::strerror(errno));
-  return descriptor;
-}
-
-watch::Fd accept_of_this_user(const watch::Fd& listener) {
-  while (true) {
-    watch::Fd client(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
-    if (!client && (errno == EINTR || errno == ECONNABORTED)) continue;
-    if (!client || watch::peer_of_this_user(client.get())) return client;
-  }
+  watch::Fd listener = watch::listen_local(text_of(socket));
+  if (!listener) throw Unavailable("{}", std::strerror(errno));
+  return listener;
 }
 
 std::vector<JobSocket> jobs_of_this_user() {
@@ -124,15 +96,15 @@ std::vector<JobSocket> jobs_of_this_user() {
 }
 
 std::string read_from(const JobSocket& socket, std::chrono::milliseconds limit) {
-  using Clock = std::chrono::steady_clock;
   const std::string name = fmt::format("job {} (process {})", socket.job, socket.process);
-  const Clock::time_point end = Clock::now() + limit;
-  const watch::Fd descriptor(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  const Address address = address_of(socket);
-  if (!descriptor || ::connect(descriptor.get(), address.get(), address.bytes) != 0)
-    throw Unavailable("{} cannot be asked: {}", name, std::strerror(errno));
-  if (!watch::peer_of_this_user(descriptor.get()))
-    throw Unavailable("{} cannot be asked: who listens is of another user", name);
+  const auto end = std::chrono::steady_clock::now() + limit;
+  const std::optional<watch::SocketAddress> address = watch::local_address(text_of(socket));
+  if (!address) throw Unavailable("{} cannot be asked: {}", name, std::strerror(ENAMETOOLONG));
+  const watch::Fd descriptor = watch::connect_to(*address);
+  if (!descriptor) {
+    throw Unavailable("{} cannot be asked: {}", name,
+                      errno == EPERM ? "who listens is of another user" : std::strerror(errno));
+  }
   std::string text;
   std::array<char, 1 << 16> part{};
   while (true) {
@@ -144,9 +116,8 @@ std::string read_from(const JobSocket& socket, std::chrono::milliseconds limit) 
     }
     if (errno == EINTR) continue;
     if (errno != EAGAIN) throw Unavailable("{} cannot be asked: {}", name, std::strerror(errno));
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now());
     pollfd polled{descriptor.get(), POLLIN, 0};
-    if (left.count() <= 0 || ::poll(&polled, 1, static_cast<int>(left.count())) == 0)
+    if (!watch::poll_until({&polled, 1}, end))
       throw Unavailable("{} does not answer within {:.3g} s: is the process stopped?", name,
                         std::chrono::duration<double>(limit).count());
   }

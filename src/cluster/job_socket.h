@@ -29,9 +29,6 @@ struct JobSocket {
 /// An end that accepts connections without waiting. @throws Unavailable with the system's reason.
 [[nodiscard]] watch::Fd listen_as(const JobSocket& socket);
 
-/// The next of those who have connected to `listener` and are of this user; none: nobody is left.
-[[nodiscard]] watch::Fd accept_of_this_user(const watch::Fd& listener);
-
 /// Those of this user on this host, by job, chief and process.
 [[nodiscard]] std::vector<JobSocket> jobs_of_this_user();
 

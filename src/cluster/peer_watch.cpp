@@ -57,7 +57,7 @@ class Setup {
     // A container may have a network namespace, and with it local sockets, of its own, and still share the
     // node's memory. Everyone sees the same list, so either all get here or none.
     if (!unlinked.empty()) {
-      if (is_chief() && address_.port == 0) listen_on_network();
+      if (is_chief() && address_.network.empty()) listen_on_network();
       addresses = options_.exchange(watch::to_blob(address_));
       if (!is_chief() && !linked_) link_to_chief(addresses.front());
       unlinked = exchange_unlinked();
@@ -90,14 +90,14 @@ class Setup {
     watch::Fd socket = watch::listen_local(name);
     if (!socket) return;
     address_.local_name = name;
-    loop_.listen(std::move(socket), watch::Link::Reach::kNode, address_);
+    loop_.listen(std::move(socket), watch::Reach::kNode, address_);
   }
 
   void listen_on_network() {
-    watch::Fd socket = watch::listen_network(address_.port);
+    watch::Fd socket = watch::listen_network();
     if (!socket) return;
-    address_.hosts = watch::own_hosts();
-    loop_.listen(std::move(socket), watch::Link::Reach::kNetwork, address_);
+    address_.network = watch::network_addresses(socket.get());
+    loop_.listen(std::move(socket), watch::Reach::kNetwork, address_);
   }
 
   void link_to_chief(const std::string& blob) {

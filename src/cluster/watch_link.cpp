@@ -1,7 +1,5 @@
 #include "watch_link.h"
 
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -9,7 +7,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cstring>
 #include <optional>
 
@@ -31,12 +28,7 @@ constexpr std::size_t kLongestText = 4096;
 
 }  // namespace
 
-Link::Link(Fd socket, Reach reach) : socket_(std::move(socket)), reach_(reach) {
-  if (reach == Reach::kNetwork) {
-    const int on = 1;
-    ::setsockopt(fd(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-  }
-}
+Link::Link(Fd socket, Reach reach) : socket_(std::move(socket)), reach_(reach) {}
 
 void Link::close() noexcept {
   open_ = false;
@@ -117,33 +109,33 @@ bool Link::peer_is_dead() const {
 
 namespace {
 
-constexpr int kSocketFlags = SOCK_CLOEXEC | SOCK_NONBLOCK;
-
 /// One attempt to reach a hub: says hello once connected, then waits for the right answer. A local hub must
 /// be a process of this user before it is told anything.
 class Attempt {
  public:
-  Attempt(const SocketAddress& to, Link::Reach reach, Frame hello) : to_(to), hello_(std::move(hello)) {
-    connect(reach);
-  }
+  Attempt(const SocketAddress& to, Frame hello) : to_(to), hello_(std::move(hello)) { connect(); }
 
   [[nodiscard]] bool alive() const { return alive_; }
   /// The hub has not taken the connections that others made before; to be tried again.
-  [[nodiscard]] bool is_queueing() const { return is_queueing_; }
+  [[nodiscard]] bool is_queueing() const { return alive_ && !link_; }
   [[nodiscard]] pollfd to_poll() const {
-    return {is_queueing_ ? -1 : link_->fd(), static_cast<short>(greeted_ ? POLLIN : POLLOUT), 0};
+    return {link_ ? link_->fd() : -1, static_cast<short>(greeted_ ? POLLIN : POLLOUT), 0};
   }
 
-  void connect_again() { connect(link_->reach()); }
+  void connect() {
+    Fd socket = connect_to(to_);
+    alive_ = socket || (errno == EAGAIN && to_.reach() == Reach::kNode);
+    if (!socket) return;
+    link_ = std::make_unique<Link>(std::move(socket), to_.reach());
+    if (to_.reach() == Reach::kNode) alive_ = link_->identify();
+  }
 
   /// True when the hub has answered as it should.
   bool advance(const std::string& answer) {
     if (!greeted_) {
-      int error = 0;
-      socklen_t size = sizeof error;
-      ::getsockopt(link_->fd(), SOL_SOCKET, SO_ERROR, &error, &size);
-      alive_ = error == 0;
-      if (!alive_) return false;
+      const std::optional<int> error = connect_error(link_->fd());
+      alive_ = error.value_or(0) == 0;
+      if (error != 0) return false;
       link_->send(hello_);
       greeted_ = true;
       return false;
@@ -161,19 +153,10 @@ class Attempt {
   std::unique_ptr<Link> take() { return std::move(link_); }
 
  private:
-  void connect(Link::Reach reach) {
-    link_ = std::make_unique<Link>(Fd(::socket(to_.storage.ss_family, SOCK_STREAM | kSocketFlags, 0)), reach);
-    const int status = ::connect(link_->fd(), to_.get(), to_.bytes);
-    is_queueing_ = status != 0 && errno == EAGAIN && reach == Link::Reach::kNode;
-    alive_ = status == 0 || is_queueing_ || errno == EINPROGRESS;
-    if (status == 0 && reach == Link::Reach::kNode) alive_ = link_->identify();
-  }
-
   SocketAddress to_;
   std::unique_ptr<Link> link_;
   Frame hello_;
   bool alive_ = false;
-  bool is_queueing_ = false;
   bool greeted_ = false;
 };
 
@@ -186,7 +169,7 @@ std::unique_ptr<Link> confirmed(std::unique_ptr<Link> link) {
     if (const std::optional<Frame> frame = link->next_frame(); frame && frame->kind == FrameKind::kConfirm)
       break;
     pollfd polled{link->fd(), POLLIN, 0};
-    ::poll(&polled, 1, -1);
+    poll_until({&polled, 1}, Clock::time_point::max());
     link->receive();
   }
   return link;
@@ -198,16 +181,14 @@ std::unique_ptr<Link> first_to_answer(std::vector<Attempt> attempts, const std::
   const Clock::time_point end = Clock::now() + limit;
   while (true) {
     std::erase_if(attempts, [](const Attempt& attempt) { return !attempt.alive(); });
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now());
-    if (attempts.empty() || left.count() <= 0) return nullptr;
+    if (attempts.empty() || Clock::now() >= end) return nullptr;
     std::vector<pollfd> polled(attempts.size());
     std::transform(attempts.begin(), attempts.end(), polled.begin(),
                    [](const Attempt& attempt) { return attempt.to_poll(); });
     const bool queueing = std::ranges::any_of(attempts, &Attempt::is_queueing);
-    const auto wait = queueing ? std::min(left, kUntilNextTry) : left;
-    ::poll(polled.data(), polled.size(), static_cast<int>(wait.count()));
+    poll_until(polled, queueing ? std::min(end, Clock::now() + kUntilNextTry) : end);
     for (std::size_t i = 0; i < attempts.size(); ++i) {
-      if (attempts[i].is_queueing()) attempts[i].connect_again();
+      if (attempts[i].is_queueing()) attempts[i].connect();
       if (polled[i].revents == 0 || !attempts[i].advance(answer)) continue;
       return confirmed(attempts[i].take());
     }
@@ -219,8 +200,8 @@ Frame hello_to(const Address& address, int own_rank) { return {FrameKind::kHello
 }  // namespace
 
 std::string to_blob(const Address& address) {
-  return fmt::format("{}\n{}\n{}\n{}\n{}", address.local_name, address.port, address.key, address.answer,
-                     fmt::join(address.hosts, " "));
+  return fmt::format("{}\n{}\n{}\n{}", address.local_name, address.key, address.answer,
+                     fmt::join(address.network, " "));
 }
 
 Address parse_address(std::string_view blob) {
@@ -232,27 +213,24 @@ Address parse_address(std::string_view blob) {
   };
   Address address;
   address.local_name = next('\n');
-  const std::string port = next('\n');
-  std::from_chars(port.data(), port.data() + port.size(), address.port);
   address.key = next('\n');
   address.answer = next('\n');
-  while (!blob.empty()) address.hosts.push_back(next(' '));
+  while (!blob.empty()) address.network.push_back(next(' '));
   return address;
 }
 
 std::unique_ptr<Link> connect_local(const Address& address, int own_rank, std::chrono::milliseconds limit) {
-  if (address.local_name.empty()) return nullptr;
   std::vector<Attempt> attempts;
-  attempts.emplace_back(local_address(address.local_name), Link::Reach::kNode, hello_to(address, own_rank));
+  if (const std::optional<SocketAddress> to = local_address(address.local_name))
+    attempts.emplace_back(*to, hello_to(address, own_rank));
   return first_to_answer(std::move(attempts), address.answer, limit);
 }
 
 std::unique_ptr<Link> connect_network(const Address& address, int own_rank, std::chrono::milliseconds limit) {
-  if (address.port == 0) return nullptr;
   std::vector<Attempt> attempts;
-  for (const std::string& host : address.hosts) {
-    const std::optional<SocketAddress> to = network_address(host, address.port);
-    if (to) attempts.emplace_back(*to, Link::Reach::kNetwork, hello_to(address, own_rank));
+  for (const std::string& text : address.network) {
+    if (const std::optional<SocketAddress> to = network_address(text))
+      attempts.emplace_back(*to, hello_to(address, own_rank));
   }
   return first_to_answer(std::move(attempts), address.answer, limit);
 }

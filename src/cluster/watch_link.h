@@ -41,8 +41,6 @@ struct Frame {
 /// Carries frames over a stream socket that never blocks: what cannot be sent at once waits in an outbox.
 class Link {
  public:
-  enum class Reach { kNode, kNetwork };
-
   Link(Fd socket, Reach reach);
 
   [[nodiscard]] int fd() const noexcept { return socket_.get(); }
@@ -93,9 +91,8 @@ class Link {
 /// to this job: the name of a local socket can be read by everyone, and an IP address may belong to another
 /// machine in another network.
 struct Address {
-  std::string local_name;          ///< of an abstract local socket; empty: none
-  std::uint16_t port = 0;          ///< 0: no TCP
-  std::vector<std::string> hosts;  ///< numeric addresses of all interfaces
+  std::string local_name;            ///< of an abstract local socket; empty: none
+  std::vector<std::string> network;  ///< of all interfaces; empty: no TCP
   std::string key;
   std::string answer;
 };

@@ -67,7 +67,7 @@ void Loop::wake() {
   [[maybe_unused]] const ssize_t written = ::write(to_wake_.get(), &byte, 1);
 }
 
-void Loop::listen(Fd socket, Link::Reach reach, const Address& address) {
+void Loop::listen(Fd socket, Reach reach, const Address& address) {
   auto listener = std::make_shared<Listener>(Listener{std::move(socket), reach, address});
   post([this, listener] { listeners_.push_back(std::move(*listener)); });
 }
@@ -152,16 +152,11 @@ void Loop::wait_for_events() {
     polled.push_back({link->process_fd(), POLLIN, 0});  // ignored if there is none
   }
   const TimePoint due = next_due();
-  int timeout = -1;
-  if (due != TimePoint::max()) {
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(due - Clock::now()).count();
-    timeout = static_cast<int>(std::clamp<std::int64_t>(left, 0, 60'000));
-  }
   round_due_ = std::min(due, Clock::now() + options_.beat);  // without links none is due
-  const int events = ::poll(polled.data(), polled.size(), timeout);
+  const bool any = poll_until(polled, due);
   for (std::size_t i = 0; i < links_.size(); ++i) {
     const pollfd* const of_link = &polled[first_of_links + 2 * i];
-    links_[i]->is_ready = events > 0 && (of_link[0].revents != 0 || of_link[1].revents != 0);
+    links_[i]->is_ready = any && (of_link[0].revents != 0 || of_link[1].revents != 0);
   }
   std::array<char, 64> ignored{};
   while (::read(wake_.get(), ignored.data(), ignored.size()) == static_cast<ssize_t>(ignored.size())) {
@@ -195,14 +190,10 @@ void Loop::run_commands() {
 }
 
 void Loop::accept_all() {
-  // So that a stranger who connects without end keeps this thread neither busy nor without descriptors.
-  constexpr int kMostAtOnce = 64;
   for (const Listener& listener : listeners_) {
-    for (int i = 0; i < kMostAtOnce; ++i) {
-      Fd socket(::accept4(listener.socket.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-      if (!socket) break;
+    for (Fd& socket : watch::accept_all(listener.socket).sockets) {
       auto link = std::make_unique<Link>(std::move(socket), listener.reach);
-      if (listener.reach == Link::Reach::kNode && !link->identify()) continue;  // another user's
+      if (listener.reach == Reach::kNode && !link->identify()) continue;
       drop_oldest_stranger();
       links_.push_back(std::move(link));
     }
@@ -244,7 +235,7 @@ void Loop::check_clocks() {
   for (const auto& link : links_) {
     if (was_asleep) link->last_heard = now;
     if (!judges_silence_of(*link) || now - link->last_heard < options_.silence) continue;
-    const char* causes = link->reach() == Link::Reach::kNetwork
+    const char* causes = link->reach() == Reach::kNetwork
                              ? "its host is down, the network is cut, or the process is stopped"
                              : "the process is stopped, or gets no processor time";
     raise(FrameKind::kGone, link->rank,

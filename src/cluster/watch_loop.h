@@ -32,7 +32,7 @@ class Loop {
   Loop& operator=(const Loop&) = delete;
 
   /// Accepts links from workers that know the key of `address`.
-  void listen(Fd socket, Link::Reach reach, const Address& address);
+  void listen(Fd socket, Reach reach, const Address& address);
   void stop_listening();
   void set_uplink(std::unique_ptr<Link> link);
 
@@ -47,7 +47,7 @@ class Loop {
  private:
   struct Listener {
     Fd socket;
-    Link::Reach reach;
+    Reach reach;
     Address address;
   };
   using TimePoint = Clock::time_point;

@@ -4,7 +4,6 @@
 #include <poll.h>
 #include <pthread.h>
 #include <sys/socket.h>
-#include <sys/time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -32,7 +31,7 @@ constexpr auto kTimeForOthers = 50ms;
 constexpr auto kToNextTry = 50ms;
 
 /// A client that takes nothing is given up.
-constexpr timeval kTimeToTake{.tv_sec = 1, .tv_usec = 0};
+constexpr auto kTimeToTake = 1s;
 
 struct LookNoteHead {
   static constexpr std::uint64_t kMark = 0x6b6f6f6c626f6aULL;  // tells these notes from others
@@ -58,12 +57,13 @@ std::string note_of(const LookNoteHead& head, std::string_view text = {}) {
 }
 
 void send_fully(int socket, std::string_view text) {
-  ::setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &kTimeToTake, sizeof kTimeToTake);
-  while (!text.empty()) {
+  const auto end = std::chrono::steady_clock::now() + kTimeToTake;
+  pollfd room{socket, POLLOUT, 0};
+  // Whoever does not take it has given up, or is given up.
+  while (!text.empty() && watch::poll_until({&room, 1}, end)) {
     const ssize_t sent = ::send(socket, text.data(), text.size(), MSG_NOSIGNAL);
-    if (sent < 0 && errno == EINTR) continue;
-    if (sent <= 0) return;  // the client has given up, or is given up
-    text.remove_prefix(static_cast<std::size_t>(sent));
+    if (sent > 0) text.remove_prefix(static_cast<std::size_t>(sent));
+    if (sent < 0 && errno != EINTR && errno != EAGAIN) return;
   }
 }
 
@@ -153,21 +153,17 @@ void LookServer::run() {
 
 void LookServer::wait_for_events() {
   std::array<pollfd, 2> polled{{{wake_.get(), POLLIN, 0}, {listener_.get(), POLLIN, 0}}};
-  int timeout = -1;
-  for (const auto& [question, client] : clients_) {
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(client.until - Clock::now()).count();
-    const int milliseconds = static_cast<int>(std::max<std::int64_t>(left, 0));
-    timeout = timeout < 0 ? milliseconds : std::min(timeout, milliseconds);
-  }
-  ::poll(polled.data(), polled.size(), timeout);
+  auto until = Clock::time_point::max();
+  for (const auto& [question, client] : clients_) until = std::min(until, client.until);
+  watch::poll_until(polled, until);
   std::array<char, 64> ignored;
   while (::read(wake_.get(), ignored.data(), ignored.size()) > 0) {
   }
 }
 
 void LookServer::accept_clients() {
-  if (!listener_) return;
-  while (watch::Fd socket = accept_of_this_user(listener_)) {
+  watch::Arrivals arrivals = watch::accept_all(listener_);
+  for (watch::Fd& socket : arrivals.sockets) {
     Client client{
         .socket = std::move(socket), .look = options_.look(), .until = Clock::now() + options_.limit};
     JobLook all;
@@ -182,7 +178,7 @@ void LookServer::accept_clients() {
     options_.tell_all(note_of({.asker = options_.rank, .question = question, .from = options_.rank}));
   }
   // The client stays in the listener's queue, which would end each wait at once.
-  if (errno == EMFILE || errno == ENFILE) std::this_thread::sleep_for(kToNextTry);
+  if (arrivals.out_of_room) std::this_thread::sleep_for(kToNextTry);
 }
 
 void LookServer::read_notes() {

@@ -1,6 +1,5 @@
 #include "connecting.h"
 
-#include <netinet/in.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
@@ -47,11 +46,11 @@ constexpr std::chrono::seconds kShortestStay{1};
 Attempts::Attempts(const Identity& identity, const Address& address, bool over_network_only)
     : identity_(&identity), address_(&address) {
   if (!over_network_only) {
-    if (const auto local = abstract_local_address(address.local))
+    if (const auto local = watch::local_address(address.local))
       attempts_.push_back({"a socket of this node", *local, Reach::kNode});
   }
   for (const std::string& text : address.network) {
-    const auto network = parse_network_address(text);
+    const auto network = watch::network_address(text);
     if (!network) {
       throw InvalidArgument("{} has the address '{}', which is no numeric `address:port`",
                             name_of(address.task), text);
@@ -108,26 +107,21 @@ void Attempts::start_round() {
 }
 
 bool Attempts::start(Attempt& attempt) {
-  watch::Fd socket(
-      ::socket(attempt.address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   attempt.met_stranger = false;
-  if (!socket) {
-    attempt.last_failure = std::strerror(errno);
+  watch::Fd socket = watch::connect_to(attempt.address);
+  if (!socket && attempt.reach == Reach::kNode && errno == EPERM) {
+    attempt.last_failure = "a process of another user listens there";
     return false;
   }
-  const bool connected = ::connect(socket.get(), attempt.address.get(), attempt.address.bytes) == 0;
-  if (!connected && errno != EINPROGRESS) {
+  if (!socket) {
     // EAGAIN of a local listener: its queue is full, because its task has not looked at it for long.
     const bool queue_is_full = errno == EAGAIN;
     attempt.last_failure = queue_is_full ? "too many wait there to be let in" : std::strerror(errno);
     return queue_is_full;
   }
-  if (attempt.reach == Reach::kNode && !watch::peer_of_this_user(socket.get())) {
-    attempt.last_failure = "a process of another user listens there";
-    return false;
-  }
   attempt.last_failure = "no answer";
-  attempt.handshake.emplace(std::move(socket), attempt.reach, Side::kConnector, *identity_, !connected);
+  attempt.handshake.emplace(std::move(socket), attempt.reach, Side::kConnector, *identity_,
+                            attempt.reach == Reach::kNetwork);
   return true;
 }
 
@@ -224,14 +218,9 @@ void Lobby::remove_ended() {
 }
 
 void Lobby::accept(const watch::Fd& listener, Reach reach) {
-  while (listener && guests_.size() < kMostGuests) {
-    watch::Fd socket(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (!socket) {
-      const bool none_left = errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM;
-      if (none_left) closed_until_ = Clock::now() + kPause;
-      return;
-    }
-    if (reach == Reach::kNode && !watch::peer_of_this_user(socket.get())) continue;
+  watch::Arrivals arrivals = watch::accept_all(listener, kMostGuests - guests_.size());
+  if (arrivals.out_of_room) closed_until_ = Clock::now() + kPause;
+  for (watch::Fd& socket : arrivals.sockets) {
     watch_for_input(socket.get());
     guests_.push_back(
         std::make_unique<Guest>(Guest{Handshake(std::move(socket), reach, Side::kListener, *identity_, false),

@@ -14,7 +14,6 @@
 
 #include "cluster/sockets.h"
 #include "handshake.h"
-#include "socket_address.h"
 
 namespace cohort::remote {
 
@@ -46,7 +45,7 @@ class Attempts {
  private:
   struct Attempt {
     std::string text;
-    SocketAddress address;
+    watch::SocketAddress address;
     Reach reach = Reach::kNetwork;
     std::optional<Handshake> handshake = {};
     std::string last_failure = {};

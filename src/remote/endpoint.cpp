@@ -4,7 +4,6 @@
 #include <poll.h>
 #include <sched.h>
 #include <sys/epoll.h>
-#include <sys/socket.h>
 #include <sys/types.h>
 #include <unistd.h>
 
@@ -14,7 +13,6 @@
 #include <cerrno>
 #include <cstring>
 #include <deque>
-#include <limits>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -30,7 +28,6 @@
 #include "network_peer.h"
 #include "node_peer.h"
 #include "peer_base.h"
-#include "socket_address.h"
 #include "supervised_task.h"
 
 namespace cohort::remote {
@@ -124,12 +121,6 @@ EndpointOptions checked(EndpointOptions options) {
   return options;
 }
 
-/// Milliseconds until `then` for poll and epoll_wait, which wait too long rather than too short.
-int milliseconds_until(std::chrono::steady_clock::time_point then) {
-  const auto left = std::chrono::ceil<std::chrono::milliseconds>(then - std::chrono::steady_clock::now());
-  return static_cast<int>(std::clamp<std::int64_t>(left.count(), 0, std::numeric_limits<int>::max()));
-}
-
 }  // namespace
 
 Endpoint::Impl::Impl(EndpointOptions options, Handler& handler)
@@ -156,17 +147,20 @@ Endpoint::Impl::Impl(EndpointOptions options, Handler& handler)
   address_.host = identity_.introduction.host;
   // First the local one: a task of this node that finds the other open finds this one, too.
   watch::Fd local;
-  if (options_.local_listener >= 0) local = take_over(options_.local_listener, AF_UNIX);
+  if (options_.local_listener >= 0) local = watch::take_over(options_.local_listener, Reach::kNode);
   if (options_.over_network_only) {
     local.reset();
   } else {
-    if (!local) local = listen_locally();
-    address_.local = local_name(local.get());
+    if (!local) local = watch::listen_local(watch::random_token());
+    if (!local) throw Unavailable("cannot listen for tasks of this node: {}", std::strerror(errno));
+    address_.local = watch::local_name(local.get());
     permit_neighbours_to_read();
   }
-  watch::Fd network =
-      options_.network_listener >= 0 ? take_over(options_.network_listener, AF_INET) : listen_on_network();
-  address_.network = network_addresses(network.get());
+  watch::Fd network = options_.network_listener >= 0
+                          ? watch::take_over(options_.network_listener, Reach::kNetwork)
+                          : watch::listen_network();
+  if (!network) throw Unavailable("cannot listen for other tasks over TCP: {}", std::strerror(errno));
+  address_.network = watch::network_addresses(network.get());
   lobby_ = std::make_unique<Lobby>(identity_, std::move(network), std::move(local));
 
   // Edges, so that the bell need not be read; nobody's data mean that there are guests in the lobby.
@@ -207,7 +201,7 @@ Peer& Endpoint::Impl::connect(const Address& address, Deadline deadline) {
     std::vector<pollfd> polled{{lobby_->descriptor(), POLLIN, 0}};
     attempts.add_to(polled);
     const auto until = std::min({deadline.at(), attempts.next_try(), lobby_->next_limit()});
-    ::poll(polled.data(), polled.size(), milliseconds_until(until));
+    watch::poll_until(polled, until);
   }
 }
 
@@ -358,7 +352,7 @@ void Endpoint::Impl::sleep(Deadline deadline) {
     Clock::time_point until = std::min(deadline.at(), lobby_->next_limit());
     if (options_.silence.count() > 0 && !live_.empty())
       until = std::min(until, Clock::now() + options_.heartbeat / 2);
-    ask_system(milliseconds_until(until));
+    ask_system(watch::milliseconds_until(until));
   }
   identity_.bell.awake();
 }

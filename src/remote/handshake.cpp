@@ -1,7 +1,5 @@
 #include "handshake.h"
 
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
@@ -88,7 +86,6 @@ struct IntroductionHeader {
   std::uint64_t text_bytes = 0;
 };
 constexpr std::size_t kLongestIntroduction = 4096;
-constexpr std::size_t kMostDescriptors = 4;
 
 template <class T>
 std::string_view bytes_of(const T& value) {
@@ -164,10 +161,8 @@ Handshake::Handshake(watch::Fd socket, Reach reach, Side side, const Identity& i
   connected_.socket = std::move(socket);
   connected_.reach = reach;
   connected_.side = side;
-  const int on = 1;
-  if (reach == Reach::kNetwork) {
-    ::setsockopt(descriptor(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-  } else {
+  if (reach == Reach::kNode) {
+    const int on = 1;
     // The process that listens need not be the one that has made the listener: messages say who sends them.
     ::setsockopt(descriptor(), SOL_SOCKET, SO_PASSCRED, &on, sizeof on);
   }
@@ -184,10 +179,9 @@ void Handshake::open() {
 
 void Handshake::advance() {
   if (stage_ == Stage::kConnecting) {
-    int error = 0;
-    socklen_t bytes = sizeof error;
-    ::getsockopt(descriptor(), SOL_SOCKET, SO_ERROR, &error, &bytes);
-    if (error != 0) return fail(std::strerror(error));
+    const std::optional<int> error = watch::connect_error(descriptor());
+    if (!error) return;
+    if (*error != 0) return fail(std::strerror(*error));
     open();
   }
   if (stage_ == Stage::kOpening) read_opening();
@@ -283,15 +277,17 @@ void Handshake::read_introduction() {
 
 void Handshake::take_descriptors(bool offers) {
   const bool with_rings = side_ == Side::kListener;
-  if (descriptors_.size() != 2U + (with_rings ? 1 : 0) + (offers ? 1 : 0))
-    throw InvalidArgument("it has sent {} descriptors, which is not what it should", descriptors_.size());
-  auto next = descriptors_.begin();
+  std::vector<watch::Fd>& descriptors = attached_.descriptors;
+  if (descriptors.size() != 2U + (with_rings ? 1 : 0) + (offers ? 1 : 0))
+    throw InvalidArgument("it has sent {} descriptors, which is not what it should", descriptors.size());
+  auto next = descriptors.begin();
   if (with_rings) connected_.rings.emplace(std::move(*next++), kRingsBytes);
   watch::Fd page = std::move(*next++);
   watch::Fd event = std::move(*next++);
   connected_.bell.emplace(std::move(page), std::move(event));
   if (offers) connected_.offered = std::move(*next);
-  descriptors_.clear();
+  connected_.pid = attached_.sender;
+  descriptors.clear();
 }
 
 Proof Handshake::proof(std::string_view label, std::string_view text) const {
@@ -302,54 +298,22 @@ bool Handshake::read_to(std::size_t bytes) {
   std::array<char, kLongestIntroduction + sizeof(IntroductionHeader)> buffer;
   while (input_.size() < bytes && stage_ != Stage::kFailed) {
     // No further than that: behind it the messages begin.
-    iovec part{buffer.data(), bytes - input_.size()};
-    alignas(cmsghdr) std::array<char, CMSG_SPACE(kMostDescriptors * sizeof(int)) + CMSG_SPACE(sizeof(ucred))>
-        control{};
-    msghdr header{};
-    header.msg_iov = &part;
-    header.msg_iovlen = 1;
-    header.msg_control = control.data();
-    header.msg_controllen = control.size();
-    const ssize_t got = ::recvmsg(descriptor(), &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-    if (got < 0 && errno == EINTR) continue;
+    const ssize_t got =
+        watch::receive_with(descriptor(), std::span(buffer).first(bytes - input_.size()), attached_);
     if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return false;
     if (got <= 0) {
       fail(got < 0 ? std::strerror(errno) : "it closed the connection before it had introduced itself");
       return false;
     }
-    for (cmsghdr* one = CMSG_FIRSTHDR(&header); one != nullptr; one = CMSG_NXTHDR(&header, one)) {
-      if (one->cmsg_level != SOL_SOCKET) continue;
-      if (one->cmsg_type == SCM_CREDENTIALS) {
-        connected_.pid = from_bytes<ucred>({reinterpret_cast<char*>(CMSG_DATA(one)), sizeof(ucred)}).pid;
-      } else if (one->cmsg_type == SCM_RIGHTS) {
-        for (std::size_t at = 0; CMSG_LEN(at + sizeof(int)) <= one->cmsg_len; at += sizeof(int)) {
-          const char* place = reinterpret_cast<char*>(CMSG_DATA(one)) + at;
-          descriptors_.emplace_back(from_bytes<int>({place, sizeof(int)}));
-        }
-      }
-    }
-    if (descriptors_.size() > kMostDescriptors) fail("it sends descriptors that nobody wants", true);
+    if (attached_.descriptors.size() > watch::kMostDescriptors)
+      fail("it sends descriptors that nobody wants", true);
     input_.append(buffer.data(), static_cast<std::size_t>(got));
   }
   return stage_ != Stage::kFailed;
 }
 
-void Handshake::send(std::string_view bytes, const std::vector<int>& descriptors) {
-  iovec part{const_cast<char*>(bytes.data()), bytes.size()};
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(kMostDescriptors * sizeof(int))> control{};
-  msghdr header{};
-  header.msg_iov = &part;
-  header.msg_iovlen = 1;
-  if (!descriptors.empty()) {
-    header.msg_control = control.data();
-    header.msg_controllen = CMSG_SPACE(descriptors.size() * sizeof(int));
-    cmsghdr* rights = CMSG_FIRSTHDR(&header);
-    rights->cmsg_level = SOL_SOCKET;
-    rights->cmsg_type = SCM_RIGHTS;
-    rights->cmsg_len = CMSG_LEN(descriptors.size() * sizeof(int));
-    std::memcpy(CMSG_DATA(rights), descriptors.data(), descriptors.size() * sizeof(int));
-  }
-  const ssize_t sent = ::sendmsg(descriptor(), &header, MSG_NOSIGNAL | MSG_DONTWAIT);
+void Handshake::send(std::string_view bytes, std::span<const int> descriptors) {
+  const ssize_t sent = watch::send_with(descriptor(), bytes, descriptors);
   // A fresh socket has room for what is sent here, so less is a failure.
   if (sent == static_cast<ssize_t>(bytes.size())) return;
   fail(sent < 0 ? std::strerror(errno) : "it does not read what it is told");
@@ -359,7 +323,7 @@ void Handshake::fail(std::string why, bool stranger) {
   stage_ = Stage::kFailed;
   failure_ = std::move(why);
   stranger_ = stranger;
-  descriptors_.clear();
+  attached_.descriptors.clear();
 }
 
 }  // namespace cohort::remote

@@ -83,7 +83,7 @@ struct Identity {
 /// The rings of a connection between two processes of a node, made by the one that connects.
 [[nodiscard]] SharedMemory make_rings();
 
-enum class Reach { kNode, kNetwork };
+using watch::Reach;
 enum class Side { kConnector, kListener };
 
 /// What a handshake ends in.
@@ -141,7 +141,7 @@ class Handshake {
 
   /// Reads until `input_` has so many bytes; false: not yet, or failed.
   [[nodiscard]] bool read_to(std::size_t bytes);
-  void send(std::string_view bytes, const std::vector<int>& descriptors);
+  void send(std::string_view bytes, std::span<const int> descriptors);
   void fail(std::string why, bool stranger = false);
 
   const Identity* identity_;
@@ -151,7 +151,7 @@ class Handshake {
   Nonce connector_nonce_{};
   Nonce listener_nonce_{};
   std::string input_;
-  std::vector<watch::Fd> descriptors_;
+  watch::Attached attached_;  ///< to what has been read
   std::string failure_;
   bool stranger_ = false;
 };

@@ -1,7 +1,6 @@
 #include "supervised_task.h"
 
 #include <fcntl.h>
-#include <netinet/in.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -23,25 +22,11 @@
 #include "cluster/json_text.h"
 #include "cluster/sockets.h"
 #include "handshake.h"
-#include "socket_address.h"
 
 namespace cohort::remote {
 namespace {
 
 using watch::Fd;
-
-/// Out of reach for other hosts, which need not be kept out then.
-Fd listen_on_loopback() {
-  Fd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  if (!socket || ::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
-      ::listen(socket.get(), SOMAXCONN) != 0) {
-    return {};
-  }
-  return socket;
-}
 
 [[noreturn]] void refuse(const ClusterTask& task, std::string_view what) {
   throw Unavailable("{} cannot be given {}: {}", name_of(task), what, std::strerror(errno));
@@ -166,17 +151,18 @@ std::string name_of(const ClusterTask& task) { return fmt::format("{} {}", task.
 
 TaskListeners listen_for(const ClusterTask& task, Interfaces interfaces) {
   TaskListeners listeners;
-  listeners.network = interfaces == Interfaces::kAll ? listen_on_network() : listen_on_loopback();
+  listeners.network = interfaces == Interfaces::kAll ? watch::listen_network() : watch::listen_loopback();
   if (!listeners.network) refuse(task, "a TCP port to listen on");
-  listeners.local = listen_locally();
+  listeners.local = watch::listen_local(watch::random_token());
+  if (!listeners.local) refuse(task, "a local socket to listen on");
   if (task.type == "ps") {
     listeners.memory.reset(make_memory_file("cohort-store"));
     if (!listeners.memory) refuse(task, "a memory file");
   }
   listeners.address = {.task = task,
                        .host = host_name(),
-                       .network = network_addresses(listeners.network.get()),
-                       .local = local_name(listeners.local.get())};
+                       .network = watch::network_addresses(listeners.network.get()),
+                       .local = watch::local_name(listeners.local.get())};
   return listeners;
 }
 

@@ -2,12 +2,10 @@
 #include "cluster/job_socket.h"
 
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstddef>
 #include <thread>
 
 #include <fmt/format.h>
@@ -34,22 +32,13 @@ std::string text_of(const JobSocket& socket) {
   return fmt::format("cohort-job/0/{}/{}/{}", socket.job, socket.chief, socket.process);
 }
 
-sockaddr_un name_of(const JobSocket& socket) {
-  sockaddr_un name{};
-  name.sun_family = AF_UNIX;
-  text_of(socket).copy(name.sun_path + 1, sizeof name.sun_path - 1);
-  return name;
-}
-
-socklen_t bytes_of(const JobSocket& socket) {
-  return static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + text_of(socket).size());
-}
+watch::SocketAddress address_of(const JobSocket& socket) { return *watch::local_address(text_of(socket)); }
 
 /// To root's listener, whoever this is.
 bool connects_as_any_user(const JobSocket& socket) {
   const watch::Fd raw(::socket(AF_UNIX, SOCK_STREAM, 0));
-  const sockaddr_un name = name_of(socket);
-  return ::connect(raw.get(), reinterpret_cast<const sockaddr*>(&name), bytes_of(socket)) == 0;
+  const watch::SocketAddress address = address_of(socket);
+  return ::connect(raw.get(), address.get(), address.bytes) == 0;
 }
 
 bool is_listed(const JobSocket& socket) {
@@ -81,10 +70,11 @@ TEST(JobSocket, TellsWhoAsksAllThatTheListenerSays) {
   const watch::Fd listener = listen_as(socket);
   const std::string said(1 << 20, 'x');
   std::jthread server([&] {
-    watch::Fd client;
-    while (!client) client = accept_of_this_user(listener);
-    for (std::size_t sent = 0; sent < said.size();) {
-      const ssize_t bytes = ::send(client.get(), said.data() + sent, said.size() - sent, MSG_NOSIGNAL);
+    std::vector<watch::Fd> clients;
+    while (clients.empty()) clients = watch::accept_all(listener).sockets;
+    pollfd room{clients.front().get(), POLLOUT, 0};
+    for (std::size_t sent = 0; sent < said.size() && ::poll(&room, 1, -1) == 1;) {
+      const ssize_t bytes = ::send(room.fd, said.data() + sent, said.size() - sent, MSG_NOSIGNAL);
       if (bytes <= 0) return;
       sent += static_cast<std::size_t>(bytes);
     }
@@ -115,7 +105,7 @@ TEST(JobSocket, TellsAnotherUserNothing) {
   ASSERT_EQ(::waitpid(other, &status, 0), other);
   EXPECT_EQ(status, 0);
   // It has connected, and its connection is nobody's that may be answered.
-  EXPECT_FALSE(accept_of_this_user(listener));
+  EXPECT_TRUE(watch::accept_all(listener).sockets.empty());
 }
 
 TEST(JobSocket, BelievesNoOtherUserWhoHasTakenTheName) {
@@ -130,9 +120,9 @@ TEST(JobSocket, BelievesNoOtherUserWhoHasTakenTheName) {
     constexpr uid_t kNobody = 65534;
     // The socket is root's by name, for a name says what its owner likes, and another user's in truth.
     const watch::Fd raw(::socket(AF_UNIX, SOCK_STREAM, 0));
-    const sockaddr_un name = name_of(socket);
+    const watch::SocketAddress address = address_of(socket);
     if (::setgid(kNobody) != 0 || ::setuid(kNobody) != 0) ::_exit(1);
-    if (::bind(raw.get(), reinterpret_cast<const sockaddr*>(&name), bytes_of(socket)) != 0) ::_exit(2);
+    if (::bind(raw.get(), address.get(), address.bytes) != 0) ::_exit(2);
     if (::listen(raw.get(), 1) != 0 || ::write(ready[1], "x", 1) != 1) ::_exit(3);
     char byte = 0;
     ::_exit(::read(done[0], &byte, 1) == 1 ? 0 : 4);

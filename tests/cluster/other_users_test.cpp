@@ -1,12 +1,10 @@
 // What other users of the machine can do to a job whose local sockets they see: nothing is sent to them, and
 // they keep nobody from their peers. Also how descriptors are exchanged, which these sockets are for.
 #include <fcntl.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -42,20 +40,9 @@ void run_members(int members, const std::function<void(int rank)>& body) {
   for (int rank = 0; rank < members; ++rank) threads.emplace_back(body, rank);
 }
 
-struct LocalName {
-  explicit LocalName(const std::string& name) {
-    address.sun_family = AF_UNIX;
-    name.copy(address.sun_path + 1, sizeof address.sun_path - 1);
-    bytes = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
-  }
-  [[nodiscard]] const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&address); }
-  sockaddr_un address{};
-  socklen_t bytes = 0;
-};
-
 Fd listen_at(const std::string& name, int type) {
   Fd socket(::socket(AF_UNIX, type | SOCK_CLOEXEC, 0));
-  const LocalName local(name);
+  const watch::SocketAddress local = *watch::local_address(name);
   if (::bind(socket.get(), local.get(), local.bytes) != 0 || ::listen(socket.get(), 8) != 0) return {};
   return socket;
 }
@@ -257,19 +244,10 @@ void flood(const Talk& test) {
   std::vector<Fd> kept;
   for (std::string target = test.hear(); !target.empty(); target = test.hear()) {
     for (int i = 0; i < kConnections; ++i) {
-      const bool local = target.starts_with("cohort-");
-      Fd socket(::socket(local ? AF_UNIX : AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0));
-      if (local) {
-        const LocalName name(target);
-        static_cast<void>(::connect(socket.get(), name.get(), name.bytes));
-      } else {
-        sockaddr_in address{};
-        address.sin_family = AF_INET;
-        address.sin_port = htons(static_cast<std::uint16_t>(std::stoi(target)));
-        address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-        static_cast<void>(
-            ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address));
-      }
+      const watch::SocketAddress address =
+          target.starts_with("cohort-") ? *watch::local_address(target) : *watch::network_address(target);
+      Fd socket(::socket(address.storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK, 0));
+      static_cast<void>(::connect(socket.get(), address.get(), address.bytes));
       kept.push_back(std::move(socket));
     }
     test.say("done");
@@ -326,7 +304,7 @@ TEST(PeerWatch, IsNotKeptFromItsPeersByAnotherUserWhoConnectsAsOftenAsHeCan) {
     EXPECT_EQ(flooder->hear(), "done");
   });
   expect_watch(false, [&](const watch::Address& address) {
-    flooder->say(fmt::format("{}", address.port));
+    flooder->say(address.network.front());
     EXPECT_EQ(flooder->hear(), "done");
   });
 }
@@ -340,7 +318,7 @@ TEST(PeerWatch, TellsAnotherUserWhoTookItsNameNothing) {
     test.say(fmt::format("{}", spoils_of(listener, "")));
   });
   ASSERT_EQ(thief->hear(), "listening");
-  const watch::Address address{.local_name = name, .port = 0, .hosts = {}, .key = "key", .answer = "answer"};
+  const watch::Address address{.local_name = name, .network = {}, .key = "key", .answer = "answer"};
   EXPECT_EQ(watch::connect_local(address, 1, 60s), nullptr);
   EXPECT_EQ(thief->hear(), "0");
 }

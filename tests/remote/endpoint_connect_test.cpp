@@ -12,7 +12,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "remote/socket_address.h"
+#include "cluster/sockets.h"
 #include "tasks.h"
 #include "thrown.h"
 
@@ -161,6 +161,20 @@ TEST(Connect, HandsTheOfferedDescriptorToTasksOfTheNode) {
     EXPECT_EQ(::pread(peer.offered_descriptor(), text, 4, 0), 4);
     EXPECT_STREQ(text, "text");
   }
+}
+
+// As one over a real network, a connection is on its way for a while: to a full queue, until somebody is let
+// in.
+TEST(Connect, WaitsForANetworkThatDoesNotAnswerAtOnce) {
+  const watch::Fd listener = listen_on_loopback();
+  ASSERT_EQ(::listen(listener.get(), 0), 0);
+  Address slow{.task = {"ps", 0}, .host = "n1", .network = watch::network_addresses(listener.get())};
+  const watch::Fd first = watch::connect_to(*watch::network_address(slow.network.front()));
+  Recorder record;
+  Endpoint own(options_of({"worker", 0}, Way::kNetwork), record);
+  EXPECT_THAT(message_of(ErrorCode::kUnavailable,
+                         [&] { static_cast<void>(own.connect(slow, Deadline::after(100ms))); }),
+              HasSubstr(": no answer"));
 }
 
 TEST(Connect, PrefersTheNodeAndTakesTheNetworkOtherwise) {

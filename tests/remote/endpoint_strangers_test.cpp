@@ -14,7 +14,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "remote/socket_address.h"
+#include "cluster/sockets.h"
 #include "tasks.h"
 #include "thrown.h"
 
@@ -41,7 +41,7 @@ std::string as_text(const T& value) {
   return {reinterpret_cast<const char*>(&value), sizeof value};
 }
 
-watch::Fd connect_to(const SocketAddress& address) {
+watch::Fd connection_to(const watch::SocketAddress& address) {
   watch::Fd socket(::socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (::connect(socket.get(), address.get(), address.bytes) != 0) socket.reset();
   return socket;
@@ -62,15 +62,15 @@ ssize_t read_to_end(const watch::Fd& socket) {
 
 class StrangersTest : public ::testing::TestWithParam<Way> {
  protected:
-  [[nodiscard]] SocketAddress where() const {
+  [[nodiscard]] watch::SocketAddress where() const {
     const Address& address = server.address();
-    return GetParam() == Way::kNode ? *abstract_local_address(address.local)
-                                    : *parse_network_address(address.network.front());
+    return GetParam() == Way::kNode ? *watch::local_address(address.local)
+                                    : *watch::network_address(address.network.front());
   }
 
   /// Says `text` to the server, and returns how many bytes it answered before it closed the connection.
   [[nodiscard]] ssize_t answer_to(const std::string& text) const {
-    const watch::Fd socket = connect_to(where());
+    const watch::Fd socket = connection_to(where());
     if (::send(socket.get(), text.data(), text.size(), MSG_NOSIGNAL) < 0) return -2;
     return read_to_end(socket);
   }
@@ -127,7 +127,7 @@ TEST_P(StrangersTest, KeepNobodyOutByTheirNumber) {
   std::vector<watch::Fd> idle;
   poll_meanwhile(server, [&] {
     for (int i = 0; i < 300; ++i) {
-      idle.push_back(connect_to(where()));
+      idle.push_back(connection_to(where()));
       ASSERT_TRUE(idle.back());
     }
     expect_service();
@@ -137,15 +137,16 @@ TEST_P(StrangersTest, KeepNobodyOutByTheirNumber) {
 TEST_P(StrangersTest, WhoListenInsteadOfATaskAreNamed) {
   Recorder own_record;
   Endpoint own(options_of({"worker", 0}, GetParam()), own_record);
-  const watch::Fd listener = GetParam() == Way::kNode ? listen_locally() : listen_on_loopback();
+  const watch::Fd listener =
+      GetParam() == Way::kNode ? watch::listen_local(watch::random_token()) : listen_on_loopback();
   ::fcntl(listener.get(), F_SETFL, 0);
   Address address;
   address.task = {"ps", 3};
   address.host = "n7";
   if (GetParam() == Way::kNode)
-    address.local = local_name(listener.get());
+    address.local = watch::local_name(listener.get());
   else
-    address.network = network_addresses(listener.get());
+    address.network = watch::network_addresses(listener.get());
 
   const auto error_for = [&](const std::string& answer) {
     std::thread impostor([&] {
@@ -169,7 +170,7 @@ TEST_P(StrangersTest, WhoListenInsteadOfATaskAreNamed) {
 TEST(Strangers, AreShownTheDoorAfterAWhile) {
   Recorder record;
   Endpoint server(options_of({"ps", 0}, Way::kNetwork), record);
-  const watch::Fd idle = connect_to(*parse_network_address(server.address().network.front()));
+  const watch::Fd idle = connection_to(*watch::network_address(server.address().network.front()));
   std::atomic<bool> ended{false};
   std::thread waiting([&] {
     EXPECT_EQ(read_to_end(idle), 0);
@@ -184,11 +185,11 @@ TEST(Strangers, OfOtherUsersAreNotLetIn) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root may become another user";
   Recorder record;
   Endpoint server(options_of({"ps", 0}, Way::kNode), record);
-  const SocketAddress address = *abstract_local_address(server.address().local);
+  const watch::SocketAddress address = *watch::local_address(server.address().local);
   const pid_t child = ::fork();
   if (child == 0) {
     if (::setuid(kOther) != 0) ::_exit(1);
-    const watch::Fd socket = connect_to(address);
+    const watch::Fd socket = connection_to(address);
     const std::string opening = as_text(Opening{});
     static_cast<void>(::send(socket.get(), opening.data(), opening.size(), MSG_NOSIGNAL));
     ::_exit(read_to_end(socket) == 0 ? 0 : 2);

@@ -1,16 +1,12 @@
 // The places of a cluster in one process: everyone can be connected to where the others think he is.
 #include <cohort/remote/local_cluster.h>
 
-#include <arpa/inet.h>
 #include <fcntl.h>
-#include <netinet/in.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
-#include <charconv>
-#include <cstring>
+#include <optional>
 #include <set>
 
 #include <gmock/gmock.h>
@@ -29,29 +25,11 @@ using testing::StartsWith;
 using testing::ThrowsMessage;
 
 /// Whether `listener` takes a connection to `address`.
-bool arrives(int listener, const sockaddr* address, socklen_t bytes) {
-  const watch::Fd socket(::socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  if (::connect(socket.get(), address, bytes) != 0) return false;
+bool arrives(int listener, const std::optional<watch::SocketAddress>& address) {
+  if (!address) return false;
+  const watch::Fd socket(::socket(address->storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (::connect(socket.get(), address->get(), address->bytes) != 0) return false;
   return static_cast<bool>(watch::Fd(::accept(listener, nullptr, nullptr)));
-}
-
-bool arrives_over_network(int listener, const std::string& text) {
-  const std::size_t colon = text.rfind(':');
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  std::uint16_t port = 0;
-  std::from_chars(text.data() + colon + 1, text.data() + text.size(), port);
-  address.sin_port = htons(port);
-  if (::inet_pton(AF_INET, text.substr(0, colon).c_str(), &address.sin_addr) != 1) return false;
-  return arrives(listener, reinterpret_cast<const sockaddr*>(&address), sizeof address);
-}
-
-bool arrives_locally(int listener, const std::string& name) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  std::memcpy(address.sun_path + 1, name.data(), name.size());
-  return arrives(listener, reinterpret_cast<const sockaddr*>(&address),
-                 static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size()));
 }
 
 TEST(LocalCluster, GivesEachTaskAPlace) {
@@ -68,8 +46,8 @@ TEST(LocalCluster, GivesEachTaskAPlace) {
     const Address& own = address_of(place, place.task);
     ASSERT_THAT(own.network, SizeIs(1));
     EXPECT_THAT(own.network.front(), StartsWith("127.0.0.1:"));
-    EXPECT_TRUE(arrives_over_network(place.network_listener, own.network.front()));
-    EXPECT_TRUE(arrives_locally(place.local_listener, own.local));
+    EXPECT_TRUE(arrives(place.network_listener, watch::network_address(own.network.front())));
+    EXPECT_TRUE(arrives(place.local_listener, watch::local_address(own.local)));
     struct stat facts = {};
     EXPECT_EQ(place.memory >= 0, place.task.type == "ps");
     EXPECT_TRUE(place.memory < 0 || (::fstat(place.memory, &facts) == 0 && facts.st_size == 0));
@@ -96,7 +74,7 @@ TEST(LocalCluster, ClosesWhatItHasOpened) {
     address = cluster.places().front().addresses.front().network.front();
   }
   EXPECT_EQ(::fcntl(listener, F_GETFD), -1);
-  EXPECT_FALSE(arrives_over_network(listener, address));
+  EXPECT_FALSE(arrives(listener, watch::network_address(address)));
 }
 
 TEST(LocalCluster, RefusesClustersThatThereAreNot) {

@@ -1,10 +1,7 @@
 #include "tasks.h"
 
-#include <arpa/inet.h>
 #include <fcntl.h>
-#include <netinet/in.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -14,7 +11,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "remote/socket_address.h"
+#include "cluster/sockets.h"
 
 namespace cohort::remote {
 namespace {
@@ -73,14 +70,9 @@ pid_t start_process(EndpointOptions options) {
 }  // namespace
 
 watch::Fd listen_on_loopback() {
-  watch::Fd listener(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  if (::bind(listener.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
-      ::listen(listener.get(), SOMAXCONN) != 0) {
-    throw std::runtime_error("no listener on loopback");
-  }
+  watch::Fd listener = watch::listen_loopback();
+  if (!listener) throw std::runtime_error("no listener on loopback");
+  ::fcntl(listener.get(), F_SETFL, 0);
   return listener;
 }
 
@@ -165,10 +157,10 @@ void TaskProcess::send_signal(int signal) const { ::kill(pid_, signal); }
 Place::Place(ClusterTask task, Way way) : way_(way), network_(listen_on_loopback()) {
   address_.task = std::move(task);
   address_.host = "here";
-  address_.network = network_addresses(network_.get());
+  address_.network = watch::network_addresses(network_.get());
   if (way == Way::kNetwork) return;
-  local_ = listen_locally();
-  address_.local = local_name(local_.get());
+  local_ = watch::listen_local(watch::random_token());
+  address_.local = watch::local_name(local_.get());
 }
 
 EndpointOptions Place::options() const {

@@ -25,6 +25,7 @@
 #include <cohort/base/log.h>
 
 #include "base/system_calls.h"
+#include "cluster/sockets.h"
 
 namespace cohort::checkpoint {
 namespace {
@@ -199,11 +200,8 @@ class Inquiry {
     std::string text;
     std::array<char, 256> part{};
     while (true) {
-      const auto left =
-          std::chrono::duration_cast<std::chrono::milliseconds>(deadline.at() - Deadline::Clock::now());
       pollfd ready{.fd = output_, .events = POLLIN, .revents = 0};
-      if (left.count() <= 0 ||
-          uninterrupted([&] { return ::poll(&ready, 1, static_cast<int>(left.count())); }) == 0) {
+      if (deadline.expired() || !watch::poll_until({&ready, 1}, deadline.at())) {
         failure_ = "no answer in time";
         return text;
       }

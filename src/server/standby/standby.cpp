@@ -7,7 +7,7 @@
 #include <cohort/base/log.h>
 #include <cohort/server/detail/codec.h>
 
-#include "remote/socket_address.h"
+#include "cluster/sockets.h"
 #include "remote/supervised_task.h"
 #include "replication.h"
 #include "rpc/protocol.h"
@@ -22,7 +22,7 @@ constexpr std::chrono::milliseconds kFirstAttempt{200};
 constexpr std::chrono::milliseconds kLongestAttempt{2000};
 
 remote::Address without_own(remote::Address address, const remote::TaskPlace& place) {
-  for (const std::string& own : remote::network_addresses(place.network_listener))
+  for (const std::string& own : watch::network_addresses(place.network_listener))
     std::erase(address.network, own);
   return address;
 }

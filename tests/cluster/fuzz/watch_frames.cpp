@@ -13,7 +13,7 @@ void fuzz_one(std::string_view input) {
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) != 0)
     throw std::runtime_error("no sockets");
   const watch::Fd stranger(ends[0]);
-  watch::Link link(watch::Fd(ends[1]), watch::Link::Reach::kNode);
+  watch::Link link(watch::Fd(ends[1]), watch::Reach::kNode);
   // In parts, since frames need not come as a whole.
   while (!input.empty() && link.open()) {
     const std::string_view part = input.substr(0, 1 + input.size() / 2);
