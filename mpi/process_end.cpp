@@ -11,6 +11,7 @@
 
 #include <fmt/format.h>
 
+#include "base/quiet_thread.h"
 #include "base/system_calls.h"
 #include "calls.h"
 
@@ -191,43 +192,19 @@ void write_line(const std::string& line) {
   [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, text.data(), text.size());
 }
 
-std::thread start_quiet_thread(std::function<void()> function) {
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  std::thread thread(std::move(function));
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  return thread;
-}
-
-HangWatchdog::HangWatchdog(std::chrono::duration<double> limit, const char* place) : place_(place) {
-  if (limit.count() > 0) thread_ = start_quiet_thread([this, limit] { run(limit); });
-}
-
-HangWatchdog::~HangWatchdog() {
-  {
-    const std::lock_guard lock(mutex_);
-    all_came_ = true;
-  }
-  changed_.notify_one();
-  if (thread_.joinable()) thread_.join();
-}
-
-void HangWatchdog::run(std::chrono::duration<double> limit) {
-  std::unique_lock lock(mutex_);
-  // In steps, since the sum of now and a very long limit would overflow; in short ones, since a job that was
-  // suspended has not hung meanwhile.
-  for (double left = limit.count(); left > 0; left -= 1) {
-    const std::chrono::duration<double> step(std::min(left, 1.0));
-    if (changed_.wait_for(lock, step, [this] { return all_came_; })) return;
-  }
-  write_line(
-      fmt::format("cohort: host {}, pid {}: the workers have not come together within {:.4g} s "
-                  "(a communicator's timeout_seconds, or COHORT_COLLECTIVE_TIMEOUT_SECONDS). One of them has "
-                  "died, failed or hangs {}",
-                  host_name(), ::getpid(), limit.count(), place_));
-  ::_exit(1);
+HangWatchdog::HangWatchdog(std::chrono::duration<double> limit, const char* place) {
+  if (limit.count() <= 0) return;
+  thread_ = start_quiet_thread([limit, place](const std::stop_token& all_came) {
+    // In short steps, since a job that was suspended has not hung meanwhile.
+    for (double left = limit.count(); left > 0; left -= 1)
+      if (!sleep_unless_stopped(std::chrono::duration<double>(std::min(left, 1.0)), all_came)) return;
+    write_line(fmt::format(
+        "cohort: host {}, pid {}: the workers have not come together within {:.4g} s "
+        "(a communicator's timeout_seconds, or COHORT_COLLECTIVE_TIMEOUT_SECONDS). One of them has "
+        "died, failed or hangs {}",
+        host_name(), ::getpid(), limit.count(), place));
+    ::_exit(1);
+  });
 }
 
 }  // namespace cohort::mpi

@@ -1,9 +1,11 @@
-// Threads of the library's own. They block all signals, so that a program's handlers run in the program's own
-// threads. A std::jthread ends with the object that holds it: its destructor asks it to stop and joins.
+// Threads of the library's own. They take no signals that are sent to the process, so that a program's
+// handlers run in its own threads. A std::jthread ends with the object that holds it, whose destructor asks
+// it to stop and joins: so it is the last member, or is joined before what it uses is destroyed.
 #pragma once
 
 #include <pthread.h>
 
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <csignal>
@@ -23,7 +25,9 @@ template <class Function>
     Blocked() {
       sigset_t all;
       sigfillset(&all);
-      pthread_sigmask(SIG_SETMASK, &all, &before_);
+      // Faults of the thread's own come to it in any case: blocked, they would pass by a program's handler.
+      for (const int fault : {SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGSYS, SIGTRAP}) sigdelset(&all, fault);
+      pthread_sigmask(SIG_BLOCK, &all, &before_);
     }
     Blocked(const Blocked&) = delete;
     Blocked& operator=(const Blocked&) = delete;
@@ -36,14 +40,19 @@ template <class Function>
   return std::jthread(std::forward<Function>(function));
 }
 
-/// Calls `function` each time `interval` has passed, until stop is requested, which ends the wait at once.
-template <class Function>
-void every(std::chrono::steady_clock::duration interval, const std::stop_token& stop, Function function) {
+/// Sleeps for so long, and returns true; false as soon as stop is requested.
+[[nodiscard]] inline bool sleep_unless_stopped(std::chrono::duration<double> time,
+                                               const std::stop_token& stop) {
+  constexpr std::chrono::duration<double> kLongest(1e8);  // which a clock can add to its time
   std::mutex mutex;
-  std::condition_variable_any wakes;
+  std::condition_variable wakes;
+  // What std::condition_variable_any does as well, but it takes memory each time.
+  const std::stop_callback wake(stop, [&] {
+    const std::lock_guard lock(mutex);
+    wakes.notify_one();
+  });
   std::unique_lock lock(mutex);
-  const auto is_over = [&] { return stop.stop_requested(); };
-  while (!wakes.wait_for(lock, stop, interval, is_over) && !is_over()) function();
+  return !wakes.wait_for(lock, std::min(time, kLongest), [&] { return stop.stop_requested(); });
 }
 
 }  // namespace cohort

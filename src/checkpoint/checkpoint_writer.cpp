@@ -18,6 +18,7 @@
 #include <cohort/base/log.h>
 
 #include "base/crc32c.h"
+#include "base/quiet_thread.h"
 #include "checkpoint/format/file.h"
 #include "checkpoint/format/safetensors.h"
 
@@ -277,8 +278,8 @@ void BackgroundSave::start(const Workers& workers, std::unique_ptr<CheckpointWri
     workers.together_do([&] {
       writer->copy(memory_);
       const Workers threads = group_ == nullptr ? workers : workers.on(*group_);
-      thread_ =
-          std::thread([this, threads, go = all_have_copied.get_future(), save = std::move(writer)]() mutable {
+      thread_ = start_quiet_thread(
+          [this, threads, go = all_have_copied.get_future(), save = std::move(writer)]() mutable {
             go_behind_the_program();
             try {
               if (go.get()) save->write(threads);

@@ -122,7 +122,7 @@ class BackgroundSave {
   std::unique_ptr<Communicator> group_;  ///< of the threads; null for one worker
   Tensor memory_;                        ///< for the copy
   std::exception_ptr failure_;           ///< written by the thread
-  std::thread thread_;
+  std::jthread thread_;
 };
 
 }  // namespace cohort::checkpoint

@@ -13,6 +13,8 @@
 
 #include <fmt/format.h>
 
+#include "base/quiet_thread.h"
+
 namespace cohort::watch {
 namespace {
 
@@ -38,13 +40,7 @@ Loop::Loop(PeerWatchOptions options) : options_(std::move(options)) {
   wake_.reset(ends[0]);
   to_wake_.reset(ends[1]);
   if (options_.handle_signals) signals_.emplace();
-  // The program's signals are for the program's threads.
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  thread_ = std::thread([this] { run(); });
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  thread_ = start_quiet_thread([this] { run(); });
 }
 
 Loop::~Loop() {

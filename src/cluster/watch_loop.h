@@ -110,7 +110,7 @@ class Loop {
   bool told_uplink_ = false;
   std::promise<bool> left_;
   bool left_is_decided_ = false;
-  std::thread thread_;
+  std::jthread thread_;
 };
 
 }  // namespace cohort::watch

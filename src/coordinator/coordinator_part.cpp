@@ -6,6 +6,7 @@
 
 #include <cohort/base/log.h>
 
+#include "base/quiet_thread.h"
 #include "rpc/protocol.h"
 #include "worker_link.h"
 
@@ -29,11 +30,11 @@ CoordinatorPart::CoordinatorPart(std::shared_ptr<server::ServerVariables> variab
       next_notice_(std::chrono::steady_clock::now()),
       worker_seen_(next_notice_) {
   connections().set_part(*this);
-  thread_ = std::thread([this] { run(); });
+  thread_ = start_quiet_thread([this](const std::stop_token& stop) { run(stop); });
 }
 
 CoordinatorPart::~CoordinatorPart() {
-  stopping_.store(true);
+  thread_.request_stop();
   connections().notify();
   thread_.join();
   connections().exclusively([&] {

@@ -7,7 +7,6 @@
 
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -15,6 +14,7 @@
 #include <memory>
 #include <mutex>
 #include <set>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -83,7 +83,7 @@ class CoordinatorPart final : private server::TaskPart {
   void update_counts();
 
   // By the thread of its own:
-  void run();
+  void run(const std::stop_token& stop);
   void settle_lost(LostWorker lost);
   void look_around();
   void notice_missing_workers();
@@ -117,12 +117,11 @@ class CoordinatorPart final : private server::TaskPart {
   std::atomic<bool> has_room_{false};        ///< whether a worker could take a call now
   std::atomic<bool> expects_answer_{false};  ///< of a worker that has no call, and can then take one
   std::atomic<bool> has_lost_{false};
-  std::atomic<bool> stopping_{false};
   std::chrono::steady_clock::time_point next_notice_;  ///< of the thread of its own
   std::chrono::steady_clock::time_point
       worker_seen_;  ///< likewise: when there was one last, or nothing to do
   bool has_warned_ = false;
-  std::thread thread_;
+  std::jthread thread_;
 };
 
 }  // namespace cohort::coordinator

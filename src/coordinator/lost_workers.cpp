@@ -137,13 +137,13 @@ void CoordinatorPart::on_lost(remote::Peer& peer, const Error& error) {
   update_counts();
 }
 
-void CoordinatorPart::run() {
+void CoordinatorPart::run(const std::stop_token& stop) {
   while (true) {
     // Whoever polls looks at the conditions of all at each heartbeat.
-    connections().poll_until([this] {
-      return stopping_.load() || has_lost_.load() || std::chrono::steady_clock::now() >= next_notice_;
+    connections().poll_until([&] {
+      return stop.stop_requested() || has_lost_.load() || std::chrono::steady_clock::now() >= next_notice_;
     });
-    if (stopping_.load()) return;
+    if (stop.stop_requested()) return;
     if (std::chrono::steady_clock::now() >= next_notice_) look_around();
     std::vector<LostWorker> lost;
     {

@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -16,6 +17,7 @@
 #include <cohort/base/timeline_span.h>
 #include <cohort/coordinator/detail/function.h>
 
+#include "base/quiet_thread.h"
 #include "remote/supervised_task.h"
 #include "rpc/protocol.h"
 #include "server/client/connections.h"
@@ -38,11 +40,11 @@ using server::MessageKind;
 class Listener {
  public:
   explicit Listener(server::Connections& connections)
-      : connections_(connections), thread_([this] { listen(); }) {}
+      : connections_(connections),
+        thread_(start_quiet_thread([this](const std::stop_token& stop) { listen(stop); })) {}
   ~Listener() {
-    over_.store(true);
+    thread_.request_stop();
     count(2);
-    thread_.join();
   }
   Listener(const Listener&) = delete;
   Listener& operator=(const Listener&) = delete;
@@ -71,9 +73,10 @@ class Listener {
     changes_.notify_one();
   }
 
-  void listen() {
-    while (!over_.load()) {
-      const std::uint64_t seen = changes_.load();
+  void listen(const std::stop_token& stop) {
+    while (true) {
+      const std::uint64_t seen = changes_.load();  // first: the end is a change, too
+      if (stop.stop_requested()) return;
       const bool runs = seen % 2 == 1;
       if (!runs) {
         changes_.wait(seen);
@@ -87,10 +90,9 @@ class Listener {
   }
 
   server::Connections& connections_;
-  std::atomic<bool> over_{false};
   std::atomic<bool> polls_{false};
   std::atomic<std::uint64_t> changes_{0};  ///< begins and ends of functions: odd while one runs
-  std::thread thread_;                     ///< last, since it uses the others
+  std::jthread thread_;                    ///< last, since it uses the others
 };
 
 /// A worker's part in a job with a coordinator: it runs the calls that it is given, one after the other, each

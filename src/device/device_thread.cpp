@@ -7,18 +7,19 @@
 #include <cohort/base/event_count.h>
 #include <cohort/base/log.h>
 
+#include "base/quiet_thread.h"
 #include "machine.h"
 
 namespace cohort {
 
 class DeviceThread::Impl {
  public:
-  explicit Impl(std::vector<int> cores) : thread_([this, cores = std::move(cores)] { serve(cores); }) {}
+  explicit Impl(std::vector<int> cores)
+      : thread_(start_quiet_thread([this, cores = std::move(cores)] { serve(cores); })) {}
 
   ~Impl() {
     wait();
     hand_over(State::kEnding);
-    thread_.join();
   }
 
   void submit(std::function<void()> task) {
@@ -58,7 +59,7 @@ class DeviceThread::Impl {
   EventCount events_;
   std::atomic<State> state_{State::kIdle};
   std::function<void()> task_;
-  std::thread thread_;  // last: it starts only when the rest exists
+  std::jthread thread_;  // last: it starts only when the rest exists
 };
 
 DeviceThread::DeviceThread(std::vector<int> cores) : impl_(std::make_unique<Impl>(std::move(cores))) {}

@@ -7,6 +7,8 @@
 
 #include <cohort/base/error.h>
 
+#include "base/quiet_thread.h"
+
 namespace cohort::detail {
 
 ParallelStage::ParallelStage(const ParallelStageOptions& options, Read read, Work work)
@@ -17,7 +19,8 @@ ParallelStage::ParallelStage(const ParallelStageOptions& options, Read read, Wor
       free_(options.slots) {
   std::iota(free_.begin(), free_.end(), 0);
   try {
-    for (int thread = 0; thread < options.threads; ++thread) threads_.emplace_back([this] { serve(); });
+    for (int thread = 0; thread < options.threads; ++thread)
+      threads_.push_back(start_quiet_thread([this] { serve(); }));
   } catch (const std::system_error& error) {
     stop();
     throw Unavailable("cannot start thread {} of {} of an input pipeline: {}; ask for less parallelism",
@@ -33,7 +36,6 @@ void ParallelStage::stop() {
     stopped_ = true;
   }
   slot_is_free_.notify();
-  for (std::thread& thread : threads_) thread.join();
 }
 
 bool ParallelStage::next(const Take& take) {

@@ -10,6 +10,8 @@
 #include <cohort/base/error.h>
 #include <cohort/value/context.h>
 
+#include "base/quiet_thread.h"
+
 namespace cohort::detail {
 namespace {
 
@@ -28,7 +30,7 @@ constexpr int kMostNaps = 8;
 ReadAhead::ReadAhead(std::size_t slots, Read read)
     : read_(std::move(read)), slots_(slots), given_(Clock::now()) {
   try {
-    thread_ = std::thread([this] { serve(); });
+    thread_ = start_quiet_thread([this] { serve(); });
   } catch (const std::system_error& error) {
     throw Unavailable("cannot start the thread of an input pipeline that reads ahead: {}", error.what());
   }
@@ -40,7 +42,6 @@ ReadAhead::~ReadAhead() {
     stopped_ = true;
   }
   room_.notify_one();
-  thread_.join();
 }
 
 bool ReadAhead::next(const Take& take) {

@@ -12,6 +12,7 @@
 #include <cohort/base/log.h>
 #include <cohort/cuda/current_device.h>
 
+#include "base/quiet_thread.h"
 #include "calls.h"
 
 namespace cohort::nccl {
@@ -118,7 +119,7 @@ Comm::Comm(std::string owner, Device device)
     : owner_(std::move(owner)),
       device_(device),
       handles_(std::make_shared<Handles>()),
-      end_([handles = handles_, device] { handles->end_in_time(device); }) {}
+      end_(start_quiet_thread([handles = handles_, device] { handles->end_in_time(device); })) {}
 
 void Comm::meet(int size, const ncclUniqueId& id, int rank, const Deadline& deadline, const Look& look) {
   const cuda::CurrentDevice current(device_);

@@ -87,7 +87,7 @@ class Comm {
   std::shared_ptr<Handles> handles_;  ///< shared with the thread
   std::unique_ptr<Comm>
       unfinished_group_;  ///< after a split that has failed; the members abort it after this
-  std::thread end_;
+  std::jthread end_;
 };
 
 }  // namespace cohort::nccl

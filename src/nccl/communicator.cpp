@@ -14,6 +14,7 @@
 #include <cohort/base/fingerprint.h>
 #include <cohort/nccl/library.h>
 
+#include "base/quiet_thread.h"
 #include "capability_check.h"
 #include "collective/communicator_base.h"
 #include "collective/device_communicators.h"
@@ -189,10 +190,11 @@ std::vector<std::unique_ptr<Communicator>> make_communicators(
     }
   };
   // The members meet, so each needs a thread.
-  std::vector<std::thread> threads;
-  for (std::size_t index = 1; index < hosts.size(); ++index) threads.emplace_back(connect, index);
+  std::vector<std::jthread> threads;
+  for (std::size_t index = 1; index < hosts.size(); ++index)
+    threads.push_back(start_quiet_thread([&connect, index] { connect(index); }));
   connect(0);
-  for (std::thread& thread : threads) thread.join();
+  threads.clear();  // joins them
   for (const std::exception_ptr& error : errors) {
     if (error != nullptr) std::rethrow_exception(error);
   }

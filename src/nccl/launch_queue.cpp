@@ -8,6 +8,8 @@
 #include <cohort/cuda/current_device.h>
 #include <cohort/cuda/devices.h>
 
+#include "base/quiet_thread.h"
+
 namespace cohort::nccl {
 
 std::shared_ptr<LaunchQueue> LaunchQueue::of(Device device) {
@@ -36,13 +38,12 @@ LaunchQueue::~LaunchQueue() {
     ending_ = true;
   }
   changed_.notify_all();
-  if (thread_.joinable()) thread_.join();
 }
 
 void LaunchQueue::add(const void* owner, std::function<void()> launch) {
   auto entry = std::make_shared<Entry>(Entry{owner, std::move(launch)});
   const std::lock_guard lock(mutex_);
-  if (!thread_.joinable()) thread_ = std::thread([this] { serve(); });
+  if (!thread_.joinable()) thread_ = start_quiet_thread([this] { serve(); });
   entries_.push_back(std::move(entry));
   changed_.notify_all();
 }

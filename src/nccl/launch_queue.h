@@ -69,7 +69,7 @@ class LaunchQueue final : public cuda::QueuesWork {
   std::condition_variable changed_;
   std::deque<std::shared_ptr<Entry>> entries_;  ///< the first has its turn
   bool ending_ = false;
-  std::thread thread_;  ///< started by the first call that is not made by its caller
+  std::jthread thread_;  ///< started by the first call that is not made by its caller
 };
 
 }  // namespace cohort::nccl

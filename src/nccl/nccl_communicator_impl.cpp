@@ -13,6 +13,7 @@
 #include <cohort/cuda/current_device.h>
 #include <cohort/cuda/event.h>
 
+#include "base/quiet_thread.h"
 #include "launch.h"
 #include "operation.h"
 
@@ -55,7 +56,7 @@ NcclCommunicatorImpl::NcclCommunicatorImpl(CommunicatorParts parts)
       size_(parts_.control->size()),
       launches_(LaunchQueue::of(parts_.device)) {
   guards_gpu_.emplace(parts_.device, *this);
-  clock_watch_ = std::thread([this] { watch_clock(); });
+  clock_watch_ = start_quiet_thread([this](const std::stop_token& stop) { watch_clock(stop); });
 }
 
 NcclCommunicatorImpl::~NcclCommunicatorImpl() {
@@ -68,12 +69,8 @@ NcclCommunicatorImpl::~NcclCommunicatorImpl() {
   }
   changed_.notify_all();
   if (gpu_watch_.joinable()) gpu_watch_.join();
-  {
-    // Only now: the other watch may be waiting for CUDA, and then this one ends the calls that it waits for.
-    const std::lock_guard lock(mutex_);
-    clock_ending_ = true;
-  }
-  changed_.notify_all();
+  // Only now: the other watch may be waiting for CUDA, and then this one ends the calls that it waits for.
+  clock_watch_.request_stop();
   clock_watch_.join();
 
   const std::chrono::duration<double> usual = timeout({});
@@ -149,7 +146,7 @@ std::shared_ptr<NcclCommunicatorImpl::Operation> NcclCommunicatorImpl::add(const
   if (!is_of_the_host(call, parts_.device)) operation->ready.record(cuda::compute_stream(parts_.device));
   const std::lock_guard lock(mutex_);
   if (failure_) throw_failure();
-  if (!gpu_watch_.joinable()) gpu_watch_ = std::thread([this] { watch_gpu(); });
+  if (!gpu_watch_.joinable()) gpu_watch_ = start_quiet_thread([this] { watch_gpu(); });
   if (own.captured)
     add_captured(operation);
   else

@@ -25,6 +25,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <stop_token>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -136,7 +137,7 @@ class NcclCommunicatorImpl final : public cuda::Guard,
   void tend();
   [[nodiscard]] std::shared_ptr<Operation> first_in_flight();
   /// The second thread.
-  void watch_clock();
+  void watch_clock(const std::stop_token& stop);
   void require_answer_of_cuda();
   /// Notes when the first thread begins to ask CUDA or NCCL, and when it has its answer.
   void note_question(bool is_asking);
@@ -194,9 +195,8 @@ class NcclCommunicatorImpl final : public cuda::Guard,
   Clock::time_point looked_;
   std::optional<Clock::time_point> asking_since_;  ///< the first thread is asking CUDA or NCCL
   bool ending_ = false;
-  bool clock_ending_ = false;
-  std::thread gpu_watch_;  ///< started by the first call for the GPU
-  std::thread clock_watch_;
+  std::jthread gpu_watch_;  ///< started by the first call for the GPU
+  std::jthread clock_watch_;
   std::optional<cuda::GuardScope> guards_gpu_;  ///< last, for it calls this
 };
 

@@ -6,6 +6,7 @@
 
 #include <cohort/cuda/current_device.h>
 
+#include "base/quiet_thread.h"
 #include "nccl_communicator_impl.h"
 #include "operation.h"
 
@@ -42,20 +43,19 @@ void NcclCommunicatorImpl::watch_gpu() {
   }
 }
 
-void NcclCommunicatorImpl::watch_clock() {
+void NcclCommunicatorImpl::watch_clock(const std::stop_token& stop) {
   serves_a_member_ = true;
-  std::unique_lock lock(mutex_);
-  while (true) {
-    changed_.wait_for(lock, kBetweenLooksAtClock, [this] { return clock_ending_ || failure_; });
-    if (clock_ending_ || failure_) return;
-    lock.unlock();
+  while (sleep_unless_stopped(kBetweenLooksAtClock, stop)) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (failure_) return;
+    }
     try {
       check_host_for_failure();
       require_answer_of_cuda();
     } catch (const std::exception&) {
       fail(error_being_handled(who()));
     }
-    lock.lock();
   }
 }
 

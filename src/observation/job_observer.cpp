@@ -1,12 +1,10 @@
 #include "job_observer.h"
 
-#include <pthread.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <csignal>
 #include <cstring>
 #include <limits>
 #include <set>
@@ -20,6 +18,7 @@
 #include <cohort/base/fingerprint.h>
 #include <cohort/base/log.h>
 
+#include "base/quiet_thread.h"
 #include "base/system_calls.h"
 #include "cluster/peer_watch.h"
 #include "collective/record/record_reader.h"
@@ -153,13 +152,7 @@ void JobObserver::add(ObservedGroup group) {
 }
 
 void JobObserver::start_thread() {
-  // Signals are for the program's own threads.
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, &before);
-  thread_ = std::thread([this] { run(); });
-  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  thread_ = start_quiet_thread([this](const std::stop_token& stop) { run(stop); });
 }
 
 void JobObserver::remove(const void* id) noexcept {
@@ -190,12 +183,12 @@ void JobObserver::stop() noexcept {
     watched_.clear();
     if (numbers_) numbers_->stop();
     if (timeline_) timeline_->stop();
+    thread_.request_stop();
   }
-  stop_.notify_one();
   if (thread_.joinable()) thread_.join();
 }
 
-void JobObserver::run() {
+void JobObserver::run(const std::stop_token& stop) {
   clock_.ask_if_due();
   std::unique_lock lock(watching_);
   auto next_reading = Clock::now() + kToFirstReading;
@@ -204,7 +197,7 @@ void JobObserver::run() {
     const bool over_network =
         std::ranges::any_of(watched_, [](const auto& entry) { return entry.second.source.nodes > 1; });
     const auto next = over_network ? std::min(next_reading, next_look_) : next_reading;
-    if (stop_.wait_until(lock, next, [this] { return stopping_; })) return;
+    if (wakes_.wait_until(lock, stop, next, [&] { return stop.stop_requested(); })) return;
     const auto now = Clock::now();
     if (over_network && now >= next_look_) look_at_queues();
     if (now < next_reading) continue;

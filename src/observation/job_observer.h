@@ -13,6 +13,7 @@
 #include <memory>
 #include <mutex>
 #include <span>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -86,7 +87,7 @@ class JobObserver final : public RecordObserver {
   /// Null: this process draws no calls.
   [[nodiscard]] Timeline* drawn() const noexcept { return timeline_ ? timeline_->calls() : nullptr; }
   void start_thread();
-  void run();
+  void run(const std::stop_token& stop);
   [[nodiscard]] const WorkerInfo& self() const;
   void read_all();
   void read(Watched& watched);
@@ -101,15 +102,14 @@ class JobObserver final : public RecordObserver {
   ChiefClock clock_;
 
   std::mutex watching_;  ///< held while records are read
-  std::condition_variable stop_;
+  std::condition_variable_any wakes_;
   bool stopping_ = false;
   std::map<const void*, Watched> watched_;
   std::unique_ptr<JobTimeline> timeline_;   ///< null: none
   std::unique_ptr<NumbersKeeper> numbers_;  ///< null: nobody wants any
   SendQueues queues_;
   Clock::time_point next_look_;
-  QueueLooks looks_;    ///< since the chief was told
-  std::thread thread_;  ///< from the first group on
+  QueueLooks looks_;  ///< since the chief was told
 
   std::unique_ptr<SlownessJudge> judge_;  ///< on the chief, if stragglers are to be named
 
@@ -117,6 +117,7 @@ class JobObserver final : public RecordObserver {
   std::vector<std::string> slow_;  ///< as the chief has told
 
   std::unique_ptr<LookServer> looks_from_outside_;
+  std::jthread thread_;  ///< from the first group on
 };
 
 }  // namespace cohort

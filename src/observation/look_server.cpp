@@ -2,20 +2,19 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <pthread.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <csignal>
 #include <cstring>
 #include <utility>
 
 #include <cohort/base/error.h>
 #include <cohort/base/log.h>
 
+#include "base/quiet_thread.h"
 #include "cluster/peer_watch.h"
 
 namespace cohort {
@@ -96,13 +95,7 @@ const WorkerInfo& LookServer::self() const {
 }
 
 void LookServer::start_thread() {
-  // Signals are for the program's own threads.
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, &before);
-  thread_ = std::thread([this] { run(); });
-  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  thread_ = start_quiet_thread([this] { run(); });
 }
 
 void LookServer::wake() const {

@@ -85,7 +85,7 @@ class LookServer {
   std::mutex mutex_;
   bool stopping_ = false;
   std::vector<std::string> notes_;  ///< heard and not read yet
-  std::thread thread_;              ///< from the first question on, where there is no listener
+  std::jthread thread_;             ///< from the first question on, where there is no listener
 
   std::map<std::uint32_t, Client> clients_;  ///< by question; of the thread
   std::uint32_t questions_ = 0;

@@ -1,15 +1,13 @@
 #include "peer_base.h"
 
-#include <pthread.h>
-
 #include <algorithm>
-#include <csignal>
 #include <new>
 #include <utility>
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
+#include "base/quiet_thread.h"
 #include "supervised_task.h"
 
 namespace cohort::remote {
@@ -67,24 +65,11 @@ void PeerBase::watch(Clock::duration since_last, Clock::duration silence) {
 }
 
 SignsOfLife::SignsOfLife(Doorbell& bell, std::chrono::milliseconds interval)
-    : bell_(&bell), interval_(interval) {
-  // Signals are for the program's own threads.
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, &before);
-  thread_ = std::thread([this] { run(); });
-  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-}
-
-SignsOfLife::~SignsOfLife() {
-  {
-    const std::lock_guard lock(mutex_);
-    stopping_ = true;
-  }
-  stop_.notify_one();
-  thread_.join();
-}
+    : bell_(&bell), thread_(start_quiet_thread([this, interval](const std::stop_token& stop) {
+        bell_->beat();
+        // Whoever has just connected needs no sign yet.
+        while (sleep_unless_stopped(interval, stop)) give_signs();
+      })) {}
 
 void SignsOfLife::add(HearsSigns& listener) {
   const std::lock_guard lock(mutex_);
@@ -96,14 +81,10 @@ void SignsOfLife::remove(HearsSigns& listener) {
   std::erase(listeners_, &listener);
 }
 
-void SignsOfLife::run() {
-  std::unique_lock lock(mutex_);
+void SignsOfLife::give_signs() {
   bell_->beat();
-  // Whoever has just connected needs no sign yet.
-  while (!stop_.wait_for(lock, interval_, [this] { return stopping_; })) {
-    bell_->beat();
-    for (HearsSigns* listener : listeners_) listener->give_sign();
-  }
+  const std::lock_guard lock(mutex_);
+  for (HearsSigns* listener : listeners_) listener->give_sign();
 }
 
 }  // namespace cohort::remote

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -36,22 +35,18 @@ class SignsOfLife {
  public:
   /// `bell` outlives this.
   SignsOfLife(Doorbell& bell, std::chrono::milliseconds interval);
-  ~SignsOfLife();
 
   /// Both may be called by any thread. After `remove`, `listener` is not called any more.
   void add(HearsSigns& listener);
   void remove(HearsSigns& listener);
 
  private:
-  void run();
+  void give_signs();
 
   Doorbell* bell_;
-  std::chrono::milliseconds interval_;
   std::mutex mutex_;
-  std::condition_variable stop_;
-  bool stopping_ = false;
   std::vector<HearsSigns*> listeners_;
-  std::thread thread_;
+  std::jthread thread_;
 };
 
 class PeerBase : public Peer {

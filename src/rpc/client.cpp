@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <thread>
 #include <utility>
@@ -21,6 +22,7 @@
 #include <cohort/remote/task_place.h>
 #include <cohort/rpc/reply.h>
 
+#include "base/quiet_thread.h"
 #include "protocol.h"
 #include "remote/shared_endpoint.h"
 
@@ -72,7 +74,7 @@ class ClientPart final : private remote::Handler {
   [[nodiscard]] bool may_be_sent(CallState& call);
   void send(const std::shared_ptr<CallState>& call, RpcMessage kind, std::span<const std::byte> head,
             std::vector<std::byte> arguments);
-  void keep();
+  void keep(const std::stop_token& stop);
 
   [[nodiscard]] bool has_room_for(std::size_t bytes) const noexcept;
   void expire(CallState& call);
@@ -89,10 +91,9 @@ class ClientPart final : private remote::Handler {
   std::atomic<std::size_t> unanswered_calls_{0};
   std::atomic<std::size_t> unanswered_bytes_{0};
   std::atomic<bool> is_lost_{false};
-  std::atomic<bool> stopping_{false};
   EventCount keeper_wakes_;
   std::unique_ptr<remote::SharedEndpoint> shared_;
-  std::thread keeper_;
+  std::jthread keeper_;
 };
 
 namespace {
@@ -130,24 +131,22 @@ ClientPart::ClientPart(const remote::TaskPlace& place, const ClusterTask& server
   shared_ =
       std::make_unique<remote::SharedEndpoint>(options_for(place), static_cast<remote::Handler&>(*this));
   peer_ = &shared_->endpoint().connect(server_, Deadline::after(Seconds(options.connect_timeout_seconds)));
-  keeper_ = std::thread([this] { keep(); });
+  keeper_ = start_quiet_thread([this](const std::stop_token& stop) { keep(stop); });
 }
 
 ClientPart::~ClientPart() {
-  if (!keeper_.joinable()) return;
-  stopping_.store(true);
+  keeper_.request_stop();
   keeper_wakes_.notify();
   shared_->notify();
-  keeper_.join();
 }
 
-void ClientPart::keep() {
+void ClientPart::keep(const std::stop_token& stop) {
   std::chrono::milliseconds pause = kUntilKept;
   while (true) {
-    keeper_wakes_.wait_until([this] { return stopping_.load() || unanswered_calls_.load() > 0; });
-    if (stopping_.load()) return;
+    keeper_wakes_.wait_until([&] { return stop.stop_requested() || unanswered_calls_.load() > 0; });
+    if (stop.stop_requested()) return;
     std::this_thread::sleep_for(pause);
-    shared_->poll_alone([this] { return stopping_.load() || unanswered_calls_.load() == 0; });
+    shared_->poll_alone([&] { return stop.stop_requested() || unanswered_calls_.load() == 0; });
     // Somebody else polls as long as there are calls: this thread looks again later and later.
     pause = unanswered_calls_.load() == 0 ? kUntilKept : std::min(2 * pause, kLongestUntilKept);
   }

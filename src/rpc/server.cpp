@@ -23,6 +23,7 @@
 #include <cohort/base/log.h>
 #include <cohort/remote/task_place.h>
 
+#include "base/quiet_thread.h"
 #include "protocol.h"
 #include "remote/shared_endpoint.h"
 #include "remote/supervised_task.h"
@@ -89,7 +90,7 @@ class ServerPart final : private remote::Handler {
   Phase phase_ = Phase::kRegistering;
   std::map<std::string, Registered, std::less<>> methods_;  ///< does not change after the start
   std::unique_ptr<remote::SharedEndpoint> shared_;          ///< does not change while a thread runs
-  std::vector<std::thread> threads_;
+  std::vector<std::jthread> threads_;
 
   std::atomic<bool> stopping_{false};
   std::atomic<int> threads_left_{0};
@@ -136,7 +137,7 @@ ServerPart::ServerPart(remote::TaskPlace place, const ServerOptions& options)
 
 ServerPart::~ServerPart() {
   stop();
-  for (std::thread& thread : threads_) thread.join();
+  threads_.clear();  // joins them
 }
 
 void ServerPart::add(Method method, Run run) {
@@ -172,7 +173,7 @@ void ServerPart::start() {
   incarnation_.store(shared_->incarnation());
   phase_ = Phase::kRunning;
   threads_left_.store(options_.threads);
-  for (int i = 0; i < options_.threads; ++i) threads_.emplace_back([this] { run_calls(); });
+  for (int i = 0; i < options_.threads; ++i) threads_.push_back(start_quiet_thread([this] { run_calls(); }));
 }
 
 void ServerPart::stop() noexcept {

@@ -6,6 +6,8 @@
 
 #include <cohort/base/log.h>
 
+#include "base/quiet_thread.h"
+
 namespace cohort {
 namespace {
 
@@ -24,7 +26,7 @@ SummaryWriter::Queue::Queue(std::vector<std::unique_ptr<SummarySink>> sinks,
     entries->resize(2 * due_);
     for (Entry& entry : *entries) entry.value.tag.reserve(kUsualTag);
   }
-  thread_ = std::thread([this] { serve(); });
+  thread_ = start_quiet_thread([this] { serve(); });
 }
 
 SummaryWriter::Queue::~Queue() {

@@ -75,7 +75,7 @@ class SummaryWriter::Queue {
   bool is_told_ = false;  ///< somebody has got the failure as an exception
 
   std::vector<Entry> writing_;  ///< the thread's
-  std::thread thread_;
+  std::jthread thread_;
 };
 
 }  // namespace cohort

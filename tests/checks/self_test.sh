@@ -145,6 +145,10 @@ tree rejects tests/long.sh "$(seq 601)"
 tree rejects include/cohort/base/log.h '#pragma once'
 tree rejects include/cohort/base/log.h '// A log.'
 tree rejects src/base/log.cpp 'auto path = "/home/me/x";'
+tree accepts src/base/log.cpp 'std::jthread thread_; std::thread::id owner_;'
+tree rejects src/base/log.cpp 'std::thread thread_;'
+tree rejects src/base/log.cpp 'std::jthread thread([] {});'
+tree accepts tests/base/log_test.cpp 'std::thread thread([] {});'
 tree accepts tests/base/CMakeLists.txt 'cohort_add_test(NAME log COMMAND log_test)'
 tree rejects tests/base/CMakeLists.txt 'add_test(NAME log COMMAND log_test)'
 

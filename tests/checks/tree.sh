@@ -28,6 +28,9 @@ forbid '\b(TO[D]O|FIX[M]E)\b($|[^(]|\($|\(\))' "a note for later needs its reaso
 mapfile -t not_tests < <(printf '%s\n' "${cpp[@]}" | grep -v '^tests/')
 forbid '"/(home|root|tmp|Users)/' "a path of one machine; only tests may name one" "${not_tests[@]}"
 
+mapfile -t library < <(printf '%s\n' "${cpp[@]}" | grep -E '^(include|src|mpi|tools)/' | grep -v '/quiet_thread\.h$')
+forbid 'std::(thread\b($|[^:])|jthread(\(| [a-z_]+[({]))' "start_quiet_thread (base/quiet_thread.h) starts the library's threads" "${library[@]}"
+
 mapfile -t recipes < <(find tests -name CMakeLists.txt)
 forbid '(^|[^_])add_test\(' "cohort_add_test registers tests: those explain themselves when they hang" "${recipes[@]}"
 

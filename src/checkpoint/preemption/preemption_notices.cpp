@@ -24,6 +24,7 @@
 #include <cohort/base/error.h>
 #include <cohort/base/log.h>
 
+#include "base/quiet_thread.h"
 #include "base/system_calls.h"
 #include "cluster/sockets.h"
 
@@ -111,39 +112,25 @@ std::optional<ReceivedSignal> PreemptionSignals::received() const {
 
 TerminationWatcher::TerminationWatcher(std::function<bool()> function, std::chrono::duration<double> interval)
     : function_(std::move(function)), interval_(interval) {
-  if (function_) thread_ = std::thread([this] { watch(); });
+  if (function_) thread_ = start_quiet_thread([this](const std::stop_token& stop) { watch(stop); });
 }
 
-TerminationWatcher::~TerminationWatcher() {
-  if (!thread_.joinable()) return;
-  {
-    const std::lock_guard lock(mutex_);
-    stopped_ = true;
-  }
-  stop_.notify_one();
-  thread_.join();
-}
-
-void TerminationWatcher::watch() {
-  std::unique_lock lock(mutex_);
-  while (!stopped_) {
-    lock.unlock();
-    bool yes = false;
-    std::exception_ptr error;
+void TerminationWatcher::watch(const std::stop_token& stop) {
+  bool yes = false;
+  std::exception_ptr error;
+  do {
     try {
       yes = function_();
     } catch (...) {
       error = std::current_exception();
     }
-    lock.lock();
+  } while (!yes && !error && sleep_unless_stopped(interval_, stop));
+  {
+    const std::lock_guard lock(mutex_);
     if (yes) said_yes_ = std::chrono::steady_clock::now();
     error_ = error;
-    if (yes || error) {
-      function_ = nullptr;  // what it holds is not needed any more
-      return;
-    }
-    stop_.wait_for(lock, interval_, [this] { return stopped_; });
   }
+  function_ = nullptr;  // what it holds is not needed any more
 }
 
 std::optional<std::chrono::steady_clock::time_point> TerminationWatcher::said_yes() {

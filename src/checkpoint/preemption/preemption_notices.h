@@ -3,12 +3,12 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <exception>
 #include <functional>
 #include <mutex>
 #include <optional>
+#include <stop_token>
 #include <thread>
 #include <vector>
 
@@ -53,7 +53,7 @@ class TerminationWatcher {
   /// An empty function is not asked.
   TerminationWatcher(std::function<bool()> function, std::chrono::duration<double> interval);
   /// Waits for a call that is under way.
-  ~TerminationWatcher();
+  ~TerminationWatcher() = default;
   TerminationWatcher(const TerminationWatcher&) = delete;
   TerminationWatcher& operator=(const TerminationWatcher&) = delete;
 
@@ -61,16 +61,14 @@ class TerminationWatcher {
   [[nodiscard]] std::optional<std::chrono::steady_clock::time_point> said_yes();
 
  private:
-  void watch();
+  void watch(const std::stop_token& stop);
 
   std::function<bool()> function_;
   std::chrono::duration<double> interval_;
   std::mutex mutex_;
-  std::condition_variable stop_;
-  bool stopped_ = false;
   std::optional<std::chrono::steady_clock::time_point> said_yes_;
   std::exception_ptr error_;
-  std::thread thread_;
+  std::jthread thread_;
 };
 
 }  // namespace cohort::checkpoint

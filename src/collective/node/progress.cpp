@@ -11,6 +11,7 @@
 #include <cohort/base/config.h>
 #include <cohort/base/log.h>
 
+#include "base/quiet_thread.h"
 #include "node_communicator.h"
 #include "waiting.h"
 
@@ -57,7 +58,7 @@ Progress& Progress::of_this_process() {
 Progress::Progress() : process_(::getpid()) {
   static_cast<void>(config());
   try {
-    thread_ = std::thread([this] { serve(); });
+    thread_ = start_quiet_thread([this] { serve(); });
   } catch (const std::system_error& error) {
     logging::warning("no progress thread ({}): asynchronous calls move on only while the program waits",
                      error.what());

@@ -34,7 +34,7 @@ class Progress {
  private:
   Progress();
   ~Progress() = default;
-  [[nodiscard]] bool has_thread() const noexcept { return thread_.get_id() != std::thread::id(); }
+  [[nodiscard]] bool has_thread() const noexcept { return thread_.joinable(); }
   void end();
   void serve();
   void take_arrivals(std::vector<std::shared_ptr<NodeCommunicatorImpl>>& members);
@@ -46,7 +46,7 @@ class Progress {
   std::vector<std::shared_ptr<NodeCommunicatorImpl>> arrivals_;
   bool ending_ = false;
   const std::int64_t process_;
-  std::thread thread_;
+  std::jthread thread_;
 };
 
 /// The communicators over several nodes that one member is in: one, and those split off it. Who waits in one

@@ -16,6 +16,7 @@
 #include <cohort/base/log.h>
 #include <cohort/server/detail/codec.h>
 
+#include "base/quiet_thread.h"
 #include "rpc/protocol.h"
 #include "server/store/store_layout.h"
 
@@ -38,13 +39,12 @@ SupervisorWatch::SupervisorWatch(remote::SupervisorLine line,
                                  std::function<void(remote::SupervisorWord)> heard)
     : line_(line), heard_(std::move(heard)), stop_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   if (!stop_) throw Unavailable("the system has no eventfd: {}", std::strerror(errno));
-  thread_ = std::thread([this] { listen(); });
+  thread_ = start_quiet_thread([this] { listen(); });
 }
 
 SupervisorWatch::~SupervisorWatch() {
   const std::uint64_t one = 1;
   static_cast<void>(::write(stop_.get(), &one, sizeof one));
-  thread_.join();
 }
 
 void SupervisorWatch::listen() {

@@ -47,7 +47,7 @@ class SupervisorWatch {
   remote::SupervisorLine line_;
   std::function<void(remote::SupervisorWord)> heard_;
   watch::Fd stop_;
-  std::thread thread_;  ///< last: it uses the others
+  std::jthread thread_;  ///< last: it uses the others
 };
 
 /// The job under which a standby connects to its server.

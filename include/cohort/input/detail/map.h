@@ -88,7 +88,7 @@ class ParallelStage {
   bool source_ended_ = false;
   bool stopped_ = false;
 
-  std::vector<std::thread> threads_;
+  std::vector<std::jthread> threads_;  // last: they use all of the above
 };
 
 /// Several for each core of any machine; more would be a mistake.

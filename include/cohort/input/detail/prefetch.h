@@ -82,7 +82,7 @@ class ReadAhead {
   bool ended_ = false;
   bool stopped_ = false;
 
-  std::thread thread_;
+  std::jthread thread_;  // last: it uses all of the above
 };
 
 /// More would be a mistake: a number of bytes, or one that stands for `all`.

@@ -1,0 +1,108 @@
+// Whatever a program uses, its signal handlers run in its own threads.
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+
+#include <cohort/checkpoint/checkpoint.h>
+#include <cohort/checkpoint/preemption_checkpoint_handler.h>
+#include <cohort/collective/thread_communicator.h>
+#include <cohort/coordinator/cluster_coordinator.h>
+#include <cohort/input/dataset.h>
+#include <cohort/summary/summary_writer.h>
+
+#include "../rpc/tasks.h"
+#include "../strategy/strategies.h"
+#include "task_processes.h"
+#include "temporary_folder.h"
+
+namespace cohort {
+namespace {
+
+/// The threads of this process but the calling one, and the signals of the process that one of them takes.
+struct OtherThreads {
+  int count = 0;
+  std::set<int> taken = {};
+};
+
+OtherThreads other_threads() {
+  // Those of a thread's own faults, those that nobody blocks, and two that the C library keeps for itself.
+  const std::set<int> open{SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGSYS, SIGTRAP, SIGKILL, SIGSTOP, 32, 33};
+  OtherThreads others;
+  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+    if (task.path().filename() == std::to_string(::gettid())) continue;
+    std::ifstream status(task.path() / "status");
+    std::string word;
+    while (word != "SigBlk:" && status >> word) continue;
+    std::uint64_t blocked = 0;
+    if (!(status >> std::hex >> blocked)) continue;  // it has just ended
+    ++others.count;
+    for (int signal = 1; signal <= 64; ++signal)
+      if ((blocked >> (signal - 1) & 1) == 0 && !open.contains(signal)) others.taken.insert(signal);
+  }
+  return others;
+}
+
+/// Called on a worker.
+std::vector<std::int64_t> count_and_taken(int least) {
+  const OtherThreads others = other_threads();
+  if (others.count < least) throw Aborted("a worker has {} other threads only", others.count);
+  return {others.taken.begin(), others.taken.end()};
+}
+
+TEST(QuietThreads, TakeNoSignalOfTheProcess) {
+  test::TaskProcesses tasks(1, 1);
+  const ParameterServerStrategy strategy(tasks.chief());
+  const ClusterCoordinator coordinator(strategy);
+  // Its listener, and the thread by which it shows that it lives.
+  EXPECT_THAT(coordinator.schedule<count_and_taken>(2).get(), ::testing::IsEmpty());
+
+  const auto numbers = Dataset<Tensor>::range(100'000)
+                           .map([](const Tensor& number) { return number; }, {.parallelism = 2})
+                           .prefetch(2);
+  auto pass = numbers.begin();
+
+  const testing::TemporaryFolder folder;
+  const SummaryWriter writer(folder.path("summaries"));
+
+  const auto members = make_thread_communicators(2);
+  std::vector<Work> works;
+  for (const auto& member : members)
+    works.push_back(member->all_reduce_async(Tensor::full({1000}, DType::kFloat32, 1), ReduceOp::kSum));
+  for (Work& work : works) work.wait();
+
+  const MirroredStrategy replicas = testing::mirrored(2);
+  replicas.run([] {});
+
+  std::int64_t steps = 0;
+  Checkpoint checkpoint(replicas);
+  checkpoint.add("steps", steps);
+  const PreemptionCheckpointHandler handler(
+      checkpoint, folder.path("checkpoints"),
+      {.signals = {}, .termination_watcher_fn = [] { return false; }, .end_time = std::nullopt});
+
+  const rpc::Tasks pair;
+  rpc::Server server(pair.serving());
+  server.register_method("same", [](int n) { return n; });
+  server.start();
+  const rpc::Client client = pair.client();
+  EXPECT_EQ(client.call<int(int)>("same", 3).get(), 3);
+
+  const OtherThreads others = other_threads();
+  // The coordinator's and its connections', three of the dataset, the writer's, that of asynchronous calls, a
+  // thread for each replica, the watcher, one of server and client each, and of their connections.
+  EXPECT_GE(others.count, 2 + 3 + 1 + 1 + 2 + 1 + 4);
+  EXPECT_THAT(others.taken, ::testing::IsEmpty());
+}
+
+}  // namespace
+}  // namespace cohort
