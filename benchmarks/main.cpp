@@ -21,7 +21,7 @@
 #include "environment.h"
 #include "errors.h"
 #include "gpu/gpu_side.h"
-#include "mpi_peer.h"
+#include "mpi_team.h"
 #include "output.h"
 #include "parameters/server_job.h"
 #include "peer.h"
@@ -100,7 +100,7 @@ void take_part(const Run& run, const MemberContext& context) {
 std::unique_ptr<const PeerLibrary> make_peer(Peer peer, const MemberContext& context, const MpiTeam* ranks) {
   switch (peer) {
     case Peer::kNone: return nullptr;
-    case Peer::kMpi: return std::make_unique<const MpiPeer>(*ranks);
+    case Peer::kMpi: return make_mpi_peer(*ranks);
     case Peer::kNccl: return make_nccl_peer(*context.communicator, *context.team, context.device);
   }
   throw Internal("peer {} is none of the benchmark's", static_cast<int>(peer));

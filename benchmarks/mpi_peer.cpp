@@ -1,10 +1,9 @@
-#include "mpi_peer.h"
-
 #include <limits>
 
 #include <fmt/format.h>
 
 #include "mpi_team.h"
+#include "peer.h"
 
 namespace cohort::bench {
 namespace {
@@ -56,27 +55,39 @@ std::string why_not_reduce(DType dtype, ReduceOp op) {
   return {};
 }
 
+class MpiPeer final : public PeerLibrary {
+ public:
+  explicit MpiPeer(MPI_Comm group) : group_(group) {}
+
+  [[nodiscard]] std::string why_not(const PeerCall& call) const override {
+    if (call.collective->reduces) {
+      std::string why = why_not_reduce(call.dtype, call.op);
+      if (!why.empty()) return why;
+    }
+    if (call.role.elements <= static_cast<std::size_t>(std::numeric_limits<int>::max())) return {};
+    return "MPI counts elements in an int, and these are more";
+  }
+
+  [[nodiscard]] std::function<void()> prepare(const PeerCall& call) const override {
+    MpiCall prepared{.group = group_,
+                     .type = type_to_move(call.dtype),
+                     .role = call.role,
+                     .in_place = call.in_place,
+                     .input = call.input,
+                     .output = call.output};
+    if (call.collective->reduces) prepared.op = op_of(call.op, call.dtype);
+    prepared.divide_unevenly();
+    return [prepared = std::move(prepared), function = call.collective->call_mpi] { function(prepared); };
+  }
+
+ private:
+  MPI_Comm group_;
+};
+
 }  // namespace
 
-std::string MpiPeer::why_not(const PeerCall& call) const {
-  if (call.collective->reduces) {
-    std::string why = why_not_reduce(call.dtype, call.op);
-    if (!why.empty()) return why;
-  }
-  if (call.role.elements <= static_cast<std::size_t>(std::numeric_limits<int>::max())) return {};
-  return "MPI counts elements in an int, and these are more";
-}
-
-std::function<void()> MpiPeer::prepare(const PeerCall& call) const {
-  MpiCall prepared{.group = group_,
-                   .type = type_to_move(call.dtype),
-                   .role = call.role,
-                   .in_place = call.in_place,
-                   .input = call.input,
-                   .output = call.output};
-  if (call.collective->reduces) prepared.op = op_of(call.op, call.dtype);
-  prepared.divide_unevenly();
-  return [prepared = std::move(prepared), function = call.collective->call_mpi] { function(prepared); };
+std::unique_ptr<const PeerLibrary> make_mpi_peer(const MpiTeam& team) {
+  return std::make_unique<const MpiPeer>(team.handle());
 }
 
 }  // namespace cohort::bench

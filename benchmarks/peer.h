@@ -49,6 +49,8 @@ struct PeerCall {
   std::byte* output = nullptr;
 };
 
+class MpiTeam;
+
 class PeerLibrary {
  public:
   virtual ~PeerLibrary() = default;
@@ -60,6 +62,9 @@ class PeerLibrary {
   /// The function that makes the call. The library can: `why_not` is empty.
   [[nodiscard]] virtual std::function<void()> prepare(const PeerCall& call) const = 0;
 };
+
+/// MPI as the peer. `team` outlives it, and the calls that it prepares.
+[[nodiscard]] std::unique_ptr<const PeerLibrary> make_mpi_peer(const MpiTeam& team);
 
 /// NCCL as the peer: its functions, called as a program without Cohort would call them, on the memory that
 /// Cohort's calls work on and on the stream on which both are timed. For the member that has `communicator`,

@@ -1,5 +1,5 @@
-// What all communicators of a Session share: the lock around MPI, the operators that MPI lacks, and what is
-// known of faults.
+// What all communicators of a Session share: the lock around MPI, what Cohort's dtypes and reduction
+// operators are in MPI, and what is known of faults.
 #pragma once
 
 #include <atomic>
@@ -7,11 +7,13 @@
 #include <mutex>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include <cohort/base/error.h>
+#include <cohort/collective/reduce_op.h>
 
+#include "calls.h"
 #include "cluster/peer_watch.h"
-#include "transport/operators.h"
 
 namespace cohort::mpi {
 
@@ -46,6 +48,32 @@ class MpiLock {
   std::atomic<bool> closed_{false};
   int thread_level_;
   std::thread::id owner_ = std::this_thread::get_id();
+};
+
+/// A type of the same size, for moving elements.
+[[nodiscard]] MPI_Datatype storage_type(DType dtype);
+
+/// How MPI combines elements of one dtype with one operator. MEAN is a SUM, divided afterwards.
+struct MpiArithmetic {
+  MPI_Datatype type = MPI_DATATYPE_NULL;
+  MPI_Op op = MPI_OP_NULL;
+  bool as_float32 = false;  ///< 16-bit floats whose sum must be rounded once: widen them first
+};
+
+/// Keeps the operators that MPI lacks: its MIN and MAX leave open what becomes of NaN and of -0,
+/// and sums of narrow integers may saturate.
+class Operators {
+ public:
+  Operators();
+  [[nodiscard]] MpiArithmetic arithmetic(DType dtype, ReduceOp op) const;
+
+ private:
+  struct Own {
+    DType dtype;
+    ReduceOp op;
+    Op made;
+  };
+  std::vector<Own> own_;
 };
 
 /// Communicators co-own it, so it lives as long as any of them, also beyond the Session.

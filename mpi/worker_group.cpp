@@ -10,7 +10,7 @@
 #include <cohort/base/config.h>
 #include <cohort/base/error.h>
 
-#include "collective/network_communicators.h"
+#include "collective/host_communicators.h"
 #include "process_end.h"
 #include "transport/mpi_transport.h"
 #include "transport/shared_comms.h"

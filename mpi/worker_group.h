@@ -13,8 +13,8 @@
 
 #include "agreement.h"
 #include "calls.h"
-#include "collective/node_communicators.h"
-#include "collective/record/record_reader.h"
+#include "collective/host_communicators.h"
+#include "collective/record/call_record.h"
 #include "device/node_memory.h"
 #include "environment.h"
 #include "worker_exchange.h"

@@ -9,7 +9,7 @@
 
 #include "buffers.h"
 #include "busy_loop.h"
-#include "collective/packing/batch_reducer.h"
+#include "collective/packing/tensor_lists.h"
 #include "device/memory_limits.h"
 #include "errors.h"
 #include "exact_values.h"

@@ -15,7 +15,7 @@
 
 #include "errors.h"
 #include "mpi_team.h"
-#include "profile/model.h"
+#include "profile/profile.h"
 #include "timing.h"
 
 namespace cohort::bench {

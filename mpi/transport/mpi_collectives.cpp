@@ -1,4 +1,4 @@
-#include "mpi_collectives.h"
+#include "mpi_transport.h"
 
 #include <algorithm>
 #include <cstring>
@@ -10,8 +10,8 @@
 #include <cohort/base/error.h>
 #include <cohort/collective/reduction.h>
 
+#include "../environment.h"
 #include "../messages.h"
-#include "operators.h"
 
 namespace cohort::mpi {
 namespace {

@@ -14,7 +14,7 @@
 #include <cohort/collective/communication_scope.h>
 
 #include "base/vote.h"
-#include "collective/packing/gather_tensors.h"
+#include "collective/packing/tensor_lists.h"
 #include "strategy/collective_scopes.h"
 
 namespace cohort::checkpoint {

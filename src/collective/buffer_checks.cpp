@@ -1,4 +1,4 @@
-#include "buffer_checks.h"
+#include "communicator_base.h"
 
 #include <algorithm>
 #include <cstring>

@@ -8,9 +8,8 @@
 #include <cohort/base/fingerprint.h>
 #include <cohort/device/tensor.h>
 
-#include "buffer_checks.h"
 #include "collective/call/operation_in_flight.h"
-#include "collective/choice/measured_cost.h"
+#include "collective/packing/tensor_lists.h"
 #include "communicator_base.h"
 
 namespace cohort {

@@ -6,6 +6,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdlib>
+#include <cstring>
 #include <memory>
 #include <mutex>
 #include <new>
@@ -19,6 +20,7 @@
 #include <cohort/base/log.h>
 #include <cohort/cuda/current_device.h>
 #include <cohort/cuda/devices.h>
+#include <cohort/cuda/event.h>
 #include <cohort/cuda/stream.h>
 
 #include "base/timeline_spans.h"
@@ -26,10 +28,138 @@
 #include "capture.h"
 #include "device/device_runtime.h"
 #include "kernels.h"
-#include "staging_ring.h"
 
 namespace cohort::cuda {
 namespace {
+
+/// Copies between ordinary host memory and one GPU, through a ring of pinned blocks that the GPU reads and
+/// writes by itself. Data for the GPU is copied into the ring, and the caller goes on; data from it passes
+/// through the ring piece by piece. A block is used again when the GPU has finished with it, so callers wait
+/// only when the GPU is a whole ring behind. Any thread may copy.
+class StagingRing {
+ public:
+  explicit StagingRing(const Stream& stream);
+  ~StagingRing();
+
+  StagingRing(const StagingRing&) = delete;
+  StagingRing& operator=(const StagingRing&) = delete;
+
+  /// `copy.from` is ordinary host memory; it has been read on return.
+  void upload(const BlockCopy& copy);
+
+  /// `copy.to` is ordinary host memory; it has been written on return.
+  void download(const BlockCopy& copy);
+
+ private:
+  struct Block {
+    explicit Block(Device device);
+    std::byte* memory;
+    Event done;
+  };
+
+  /// Room for `bytes` in the ring, in the block that is current from now on. May wait for the GPU.
+  [[nodiscard]] std::byte* take(std::size_t bytes);
+
+  const Stream& stream_;
+  std::mutex mutex_;
+  std::vector<Block> blocks_;
+  std::size_t current_ = 0;
+  std::size_t used_ = 0;  ///< bytes of the current block
+};
+
+constexpr std::size_t kBlocks = 8;
+constexpr std::size_t kBlockBytes = std::size_t{1} << 20;
+
+/// Calls `visit(piece)` for pieces of `copy` that fit in a block: several rows, or a part of one.
+template <class Visitor>
+void for_each_piece(const BlockCopy& copy, const Visitor& visit) {
+  const std::size_t width = std::min(copy.width, kBlockBytes);
+  const bool one_by_one =
+      copy.width > kBlockBytes || std::max(copy.to_pitch, copy.from_pitch) > calls::kMostPitch;
+  const std::size_t rows = one_by_one ? 1 : std::max<std::size_t>(kBlockBytes / copy.width, 1);
+  for (std::size_t row = 0; row < copy.count; row += rows) {
+    for (std::size_t begin = 0; begin < copy.width; begin += width) {
+      BlockCopy piece = copy;
+      piece.to += row * copy.to_pitch + begin;
+      piece.from += row * copy.from_pitch + begin;
+      piece.width = std::min(width, copy.width - begin);
+      piece.count = std::min(rows, copy.count - row);
+      visit(piece);
+    }
+  }
+}
+
+/// Of the GPU's side of a piece, which is `pitch` unless it is one row.
+std::size_t pitch_on_gpu(const BlockCopy& piece, std::size_t pitch) {
+  return piece.count == 1 ? piece.width : pitch;
+}
+
+void copy_on_host(std::byte* to, std::size_t to_pitch, const std::byte* from, std::size_t from_pitch,
+                  std::size_t width, std::size_t count) {
+  for (std::size_t row = 0; row < count; ++row)
+    std::memcpy(to + row * to_pitch, from + row * from_pitch, width);
+}
+
+StagingRing::Block::Block(Device device)
+    : memory(static_cast<std::byte*>(calls::host_alloc(kBlockBytes))), done(device) {}
+
+StagingRing::StagingRing(const Stream& stream) : stream_(stream) {
+  blocks_.reserve(kBlocks);
+  for (std::size_t i = 0; i < kBlocks; ++i) blocks_.emplace_back(stream.device());
+}
+
+StagingRing::~StagingRing() {
+  for (const Block& block : blocks_) calls::free_host(block.memory);
+}
+
+std::byte* StagingRing::take(std::size_t bytes) {
+  if (used_ + bytes > kBlockBytes) {
+    const std::size_t next = (current_ + 1) % kBlocks;
+    blocks_[next].done.synchronize();
+    current_ = next;
+    used_ = 0;
+  }
+  std::byte* const room = blocks_[current_].memory + used_;
+  used_ += bytes;
+  return room;
+}
+
+void StagingRing::upload(const BlockCopy& copy) {
+  const CurrentDevice current(stream_.device());
+  const std::lock_guard lock(mutex_);
+  for_each_piece(copy, [this](const BlockCopy& piece) {
+    std::byte* const room = take(piece.width * piece.count);
+    copy_on_host(room, piece.width, piece.from, piece.from_pitch, piece.width, piece.count);
+    calls::memcpy_2d_async(piece.to, pitch_on_gpu(piece, piece.to_pitch), room, piece.width, piece.width,
+                           piece.count, stream_.handle());
+    blocks_[current_].done.record(stream_);
+  });
+}
+
+void StagingRing::download(const BlockCopy& copy) {
+  const CurrentDevice current(stream_.device());
+  const std::lock_guard lock(mutex_);
+  // The GPU copies the next piece while the host copies the one before.
+  BlockCopy pending;
+  std::size_t pending_block = 0;
+  const std::byte* pending_room = nullptr;
+  const auto finish = [&] {
+    if (pending_room == nullptr) return;
+    blocks_[pending_block].done.synchronize();
+    copy_on_host(pending.to, pending.to_pitch, pending_room, pending.width, pending.width, pending.count);
+  };
+  for_each_piece(copy, [&](const BlockCopy& piece) {
+    std::byte* const room = take(piece.width * piece.count);
+    calls::memcpy_2d_async(room, piece.width, piece.from, pitch_on_gpu(piece, piece.from_pitch), piece.width,
+                           piece.count, stream_.handle());
+    blocks_[current_].done.record(stream_);
+    finish();
+    pending = piece;
+    pending_block = current_;
+    pending_room = room;
+  });
+  finish();
+}
 
 /// The program's spans, from here on, as ranges of NVTX, which profilers for GPUs show beside its kernels: if
 /// one has started this process, it names its library in NVTX_INJECTION64_PATH.

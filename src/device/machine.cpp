@@ -8,12 +8,15 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <hwloc.h>
 
 #include <cohort/base/error.h>
 
-#include "hwloc_topology.h"
-
 namespace cohort {
+
+void HwlocTopologyDeleter::operator()(hwloc_topology* topology) const { hwloc_topology_destroy(topology); }
+
+void HwlocBitmapDeleter::operator()(hwloc_bitmap_s* bitmap) const { hwloc_bitmap_free(bitmap); }
 
 HwlocTopology new_hwloc_topology() {
   hwloc_topology_t raw = nullptr;

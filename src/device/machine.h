@@ -5,9 +5,13 @@
 
 #include <array>
 #include <cstddef>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
+
+struct hwloc_bitmap_s;
+struct hwloc_topology;
 
 namespace cohort {
 
@@ -86,5 +90,23 @@ struct Core {
 /// Restricts the calling thread to `cores` (operating-system numbers).
 /// @throws Unavailable when the system refuses.
 void pin_current_thread(std::span<const int> cores);
+
+// ---- ownership of hwloc's objects
+
+struct HwlocTopologyDeleter {
+  void operator()(hwloc_topology* topology) const;
+};
+using HwlocTopology = std::unique_ptr<hwloc_topology, HwlocTopologyDeleter>;
+
+struct HwlocBitmapDeleter {
+  void operator()(hwloc_bitmap_s* bitmap) const;
+};
+using HwlocBitmap = std::unique_ptr<hwloc_bitmap_s, HwlocBitmapDeleter>;
+
+/// An empty one. @throws Unavailable.
+[[nodiscard]] HwlocTopology new_hwloc_topology();
+
+/// Reads what was asked for. @throws Unavailable.
+void load(const HwlocTopology& topology);
 
 }  // namespace cohort

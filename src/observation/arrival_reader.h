@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "collective/record/record_reader.h"
+#include "collective/record/call_record.h"
 #include "observed_call.h"
 
 namespace cohort {

@@ -21,7 +21,7 @@
 #include "base/quiet_thread.h"
 #include "base/system_calls.h"
 #include "cluster/peer_watch.h"
-#include "collective/record/record_reader.h"
+#include "collective/record/call_record.h"
 
 namespace cohort {
 namespace {

@@ -23,7 +23,7 @@
 
 #include "arrival_reader.h"
 #include "chief_clock.h"
-#include "collective/record/record_reader.h"
+#include "collective/record/call_record.h"
 #include "link_judge.h"
 #include "look_server.h"
 #include "numbers_keeper.h"

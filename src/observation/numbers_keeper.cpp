@@ -13,7 +13,6 @@
 #include "base/system_calls.h"
 #include "collective/choice/choice_log.h"
 #include "collective/record/call_record.h"
-#include "collective/record/record_reader.h"
 #include "run_numbers.h"
 
 namespace cohort {

@@ -16,7 +16,7 @@
 
 #include <cohort/cluster/worker.h>
 
-#include "collective/record/record_reader.h"
+#include "collective/record/call_record.h"
 #include "observed_call.h"
 #include "run_numbers.h"
 

@@ -18,7 +18,6 @@
 #include "base/timeline_spans.h"
 #include "cluster/peer_watch.h"
 #include "collective/record/call_record.h"
-#include "collective/record/record_reader.h"
 
 namespace cohort {
 namespace {

@@ -12,7 +12,7 @@
 #include <cohort/device/tensor_spec.h>
 
 #include "collective/kernels/reduce_tensors.h"
-#include "collective/packing/gather_tensors.h"
+#include "collective/packing/tensor_lists.h"
 #include "device/device_runtime.h"
 
 namespace cohort {

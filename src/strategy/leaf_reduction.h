@@ -15,7 +15,7 @@
 #include <cohort/value/indexed_slices.h>
 #include <cohort/value/tensor_or_slices.h>
 
-#include "collective/packing/batch_reducer.h"
+#include "collective/packing/tensor_lists.h"
 
 namespace cohort {
 

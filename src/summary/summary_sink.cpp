@@ -16,7 +16,7 @@
 #include "base/clocks.h"
 #include "base/system_calls.h"
 #include "event_message.h"
-#include "input/files/tf_record_frame.h"
+#include "input/files/foreign_data.h"
 #include "log_file.h"
 
 namespace cohort {

@@ -8,8 +8,8 @@
 #include <cohort/value/context.h>
 
 #include "base/clocks.h"
+#include "event_message.h"
 #include "summary/event_message.h"
-#include "summary/histogram.h"
 #include "summary/summary_queue.h"
 
 namespace cohort {

@@ -10,7 +10,7 @@
 #include <cohort/value/device_scope.h>
 #include <cohort/value/variable_creator_scope.h>
 
-#include "variable_updates.h"
+#include "variable_kinds.h"
 
 namespace cohort {
 

@@ -1,4 +1,4 @@
-#include "profile/model.h"
+#include "profile/profile.h"
 
 #include <sstream>
 

@@ -13,7 +13,6 @@
 #include <gtest/gtest.h>
 
 #include "collective/record/call_record.h"
-#include "collective/record/record_reader.h"
 
 namespace cohort {
 namespace {

@@ -16,7 +16,7 @@
 
 #include "collective/choice/selection.h"
 #include "collective/network/cost_model.h"
-#include "collective/node/protocol_choice.h"
+#include "collective/node/execute.h"
 #include "members.h"
 
 namespace cohort {

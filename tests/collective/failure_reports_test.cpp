@@ -20,8 +20,7 @@
 #include <cohort/collective/communication_scope.h>
 
 #include "base/system_calls.h"
-#include "collective/network_communicators.h"
-#include "collective/node_communicators.h"
+#include "collective/host_communicators.h"
 #include "collective/record/job_report.h"
 #include "thread_transport.h"
 

@@ -1,5 +1,5 @@
 // The contract that every Communicator fulfils, over several nodes that are pretended.
-#include "collective/network_communicators.h"
+#include "collective/host_communicators.h"
 
 #include <algorithm>
 #include <atomic>

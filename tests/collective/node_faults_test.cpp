@@ -1,8 +1,8 @@
 // What must end in an error, for members that share memory: calls that differ, members that
 // are late, leave or abort, and failures inside the engine itself.
+#include "collective/host_communicators.h"
 #include "collective/node/waiting.h"
-#include "collective/node_communicators.h"
-#include "collective/packing/batch_reducer.h"
+#include "collective/packing/tensor_lists.h"
 
 #include <sys/wait.h>
 #include <unistd.h>

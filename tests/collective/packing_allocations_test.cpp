@@ -6,7 +6,7 @@
 
 #include "../../benchmarks/dispatch/allocations.h"
 #include "collective/communicator_base.h"
-#include "collective/packing/batch_reducer.h"
+#include "collective/packing/tensor_lists.h"
 
 namespace cohort::testing {
 namespace {

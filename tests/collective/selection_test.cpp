@@ -8,7 +8,6 @@
 
 #include "collective/choice/selection.h"
 #include "collective/network/cost_model.h"
-#include "collective/network/probe.h"
 
 namespace cohort {
 namespace {

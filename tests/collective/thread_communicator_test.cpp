@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-#include "collective/node_communicators.h"
+#include "collective/host_communicators.h"
 
 #include "communicator_contracts.h"
 #include "members.h"

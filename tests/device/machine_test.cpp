@@ -4,10 +4,10 @@
 #include <set>
 
 #include <gmock/gmock.h>
+#include <hwloc.h>
 
 #include <cohort/base/error.h>
 
-#include "device/hwloc_topology.h"
 #include "temporary_folder.h"
 
 namespace cohort {

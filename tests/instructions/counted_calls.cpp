@@ -14,7 +14,7 @@
 #include <cohort/trainer/trainer.h>
 
 #include "../trainer/linear_model.h"
-#include "collective/node_communicators.h"
+#include "collective/host_communicators.h"
 
 using namespace cohort;
 

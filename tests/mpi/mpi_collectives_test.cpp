@@ -1,7 +1,7 @@
 // Which calls go to MPI's own collectives: where COHORT_ALGORITHM names them, or workers of one machine
 // share no memory. CTest runs it in both settings. That results are right, network_communicator_test and
 // forced_algorithm_test show.
-#include "mpi/transport/mpi_collectives.h"
+#include "mpi/transport/mpi_transport.h"
 
 #include <limits>
 #include <memory>

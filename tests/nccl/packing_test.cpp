@@ -9,7 +9,7 @@
 
 #include "../cuda/calls_counted.h"
 #include "collective/device_communicators.h"
-#include "collective/packing/batch_reducer.h"
+#include "collective/packing/tensor_lists.h"
 #include "communicator_contracts.h"
 #include "gpu_members.h"
 

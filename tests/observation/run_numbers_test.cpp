@@ -16,7 +16,7 @@
 
 #include <fmt/format.h>
 
-#include "collective/node_communicators.h"
+#include "collective/host_communicators.h"
 #include "collective/record/call_record.h"
 #include "observation/arrival_reader.h"
 #include "observation/numbers_keeper.h"

@@ -18,7 +18,7 @@
 #include <cohort/cluster/bootstrap.h>
 #include <cohort/collective/thread_communicator.h>
 
-#include "collective/packing/gather_tensors.h"
+#include "collective/packing/tensor_lists.h"
 
 namespace cohort::testing {
 

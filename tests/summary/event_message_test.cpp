@@ -9,7 +9,6 @@
 
 #include "event_file.h"
 #include "summary/event_message.h"
-#include "summary/histogram.h"
 
 namespace cohort::testing {
 namespace {

@@ -14,9 +14,8 @@
 
 #include <cohort/collective/thread_communicator.h>
 
-#include "collective/network_communicators.h"
+#include "collective/host_communicators.h"
 #include "collective/node/line_counter.h"
-#include "collective/node_communicators.h"
 #include "device/machine.h"
 #include "thread_transport.h"
 

@@ -11,8 +11,7 @@
 #include <cohort/collective/communication_scope.h>
 #include <cohort/collective/gradient_buckets.h>
 
-#include "collective/choice/measured_cost.h"
-#include "collective/packing/batch_reducer.h"
+#include "collective/packing/tensor_lists.h"
 #include "device/node_heap.h"
 #include "reduction_inputs.h"
 #include "thrown.h"

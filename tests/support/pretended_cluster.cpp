@@ -11,7 +11,7 @@
 #include <gtest/gtest.h>
 
 #include "blob_meeting.h"
-#include "collective/network_communicators.h"
+#include "collective/host_communicators.h"
 
 #include "thread_transport.h"
 

@@ -8,7 +8,7 @@
 #include <cohort/collective/communication_scope.h>
 #include <cohort/collective/gradient_buckets.h>
 
-#include "collective/packing/batch_reducer.h"
+#include "collective/packing/tensor_lists.h"
 #include "reduction_inputs.h"
 
 namespace cohort::testing {

@@ -84,7 +84,7 @@ class Communicator {
   [[nodiscard]] virtual Tensor allocate(Shape shape, DType dtype);
 
   /// What calls cost here, which decides how tensors are packed; the same on all members. Round numbers on
-  /// CPUs. On GPUs the first use of this function measures the cost, and is collective; see measured_cost.h.
+  /// CPUs. On GPUs the first use of this function measures the cost, and is collective; see tensor_lists.h.
   [[nodiscard]] const CommunicationCost& cost();
 
   /// Packed reductions move such a tensor in calls of at most so many bytes: a call after them does not wait

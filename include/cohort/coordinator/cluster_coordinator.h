@@ -32,7 +32,6 @@
 #include <utility>
 #include <vector>
 
-#include <cohort/coordinator/detail/fetch.h>
 #include <cohort/coordinator/detail/function.h>
 #include <cohort/coordinator/per_worker.h>
 #include <cohort/coordinator/remote_value.h>

@@ -11,7 +11,6 @@
 
 #include "device/device_runtime.h"
 #include "reduce_tensors.h"
-#include "reduction_kernels.h"
 
 namespace cohort {
 namespace {

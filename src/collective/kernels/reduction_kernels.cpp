@@ -5,7 +5,7 @@
 
 #include <cohort/collective/reduction.h>
 
-#include "reduction_kernels.h"
+#include "reduce_tensors.h"
 #include "simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE

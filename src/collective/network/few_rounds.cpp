@@ -9,7 +9,7 @@
 #include <cohort/collective/reduction.h>
 
 #include "collective/task/task_group.h"
-#include "hierarchy_context.h"
+#include "two_level.h"
 
 namespace cohort::network {
 

@@ -9,8 +9,8 @@
 #include "collective/choice/tuning_figures.h"
 #include "collective/node/call_plan.h"
 #include "collective/task/task_group.h"
+#include "cost_model.h"
 #include "few_rounds.h"
-#include "probe.h"
 #include "two_level.h"
 
 namespace cohort::network {

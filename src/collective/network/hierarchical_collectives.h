@@ -15,8 +15,8 @@
 
 #include "collective/node/endpoint.h"
 #include "failure_detector.h"
-#include "hierarchy_context.h"
 #include "roll_call.h"
+#include "two_level.h"
 
 namespace cohort::network {
 

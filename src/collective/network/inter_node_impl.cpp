@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "collective/network_communicators.h"
+#include "collective/host_communicators.h"
 #include "collective/node/node_communicator.h"
 
 namespace cohort::network {

@@ -1,4 +1,4 @@
-#include "probe.h"
+#include "cost_model.h"
 
 #include <algorithm>
 #include <array>
@@ -7,8 +7,6 @@
 #include <optional>
 #include <utility>
 #include <vector>
-
-#include "cost_model.h"
 
 namespace cohort::network {
 namespace {

@@ -5,7 +5,6 @@
 
 #include "direct.h"
 #include "pieces.h"
-#include "protocol_choice.h"
 #include "small_call.h"
 
 namespace cohort::node {

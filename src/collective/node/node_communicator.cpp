@@ -9,7 +9,9 @@
 
 #include <fmt/format.h>
 
-#include "collective/node_communicators.h"
+#include <cohort/collective/thread_communicator.h>
+
+#include "collective/host_communicators.h"
 #include "device/node_heap.h"
 #include "execute.h"
 #include "progress.h"
@@ -452,6 +454,7 @@ void NodeCommunicatorImpl::fail_all(const Error& error) {
 }  // namespace cohort::node
 
 namespace cohort {
+
 std::vector<std::unique_ptr<Communicator>> make_node_communicators(const NodeGroupOptions& options) {
   const auto group = std::make_shared<node::NodeGroup>(options);
   std::vector<std::unique_ptr<Communicator>> communicators;
@@ -461,6 +464,14 @@ std::vector<std::unique_ptr<Communicator>> make_node_communicators(const NodeGro
         std::make_shared<node::NodeCommunicatorImpl>(group, group->first_own_local_rank() + member),
         options.communication));
   return communicators;
+}
+
+std::vector<std::unique_ptr<Communicator>> make_thread_communicators(int members,
+                                                                     const CommunicationOptions& options) {
+  NodeGroupOptions group;
+  group.members = members;
+  group.communication = options;
+  return make_node_communicators(group);
 }
 
 }  // namespace cohort

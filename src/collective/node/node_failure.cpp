@@ -22,8 +22,8 @@
 
 #include "base/files.h"
 #include "base/system_calls.h"
+#include "collective/record/call_record.h"
 #include "collective/record/job_report.h"
-#include "collective/record/record_reader.h"
 #include "device/node_heap.h"
 #include "node_group.h"
 

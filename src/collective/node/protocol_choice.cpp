@@ -1,4 +1,4 @@
-#include "protocol_choice.h"
+#include "execute.h"
 
 #include <algorithm>
 #include <array>
@@ -12,7 +12,6 @@
 #include "collective/choice/tuning_figures.h"
 #include "device/node_heap.h"
 #include "endpoint.h"
-#include "execute.h"
 
 namespace cohort::node {
 namespace {

@@ -7,7 +7,7 @@
 #include <cohort/device/tensor.h>
 #include <cohort/device/tensor_ops.h>
 
-#include "packs.h"
+#include "tensor_lists.h"
 
 namespace cohort {
 namespace {

@@ -1,8 +1,9 @@
 // Data that other programs wrote, perhaps on another machine: bytes in an order of their own, elements that
-// may be none, files that are compressed, and text of any length.
+// may be none, files that are compressed, text of any length, and the frames of TFRecord.
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <concepts>
 #include <cstddef>
@@ -49,5 +50,13 @@ void require_valid_elements(const Tensor& tensor, const std::string& path, std::
 /// Text for a message: the first 40 characters, with ... in place of the rest; characters that cannot be
 /// printed become \xNN.
 [[nodiscard]] std::string excerpt(std::string_view text);
+
+/// What stands around the bytes of a record in a TFRecord file.
+struct TfRecordFrame {
+  std::array<std::byte, 12> header{};  ///< the length, and its checksum
+  std::array<std::byte, 4> footer{};   ///< the checksum of the bytes
+};
+
+[[nodiscard]] TfRecordFrame frame_of(std::span<const std::byte> record);
 
 }  // namespace cohort::detail

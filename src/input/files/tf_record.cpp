@@ -13,7 +13,6 @@
 #include "base/crc32c.h"
 #include "foreign_data.h"
 #include "input_file.h"
-#include "tf_record_frame.h"
 
 namespace cohort {
 namespace {

@@ -5,7 +5,6 @@
 
 #include "device/node_heap.h"
 #include "server/serving/protocol.h"
-#include "transaction.h"
 
 namespace cohort::server {
 namespace {

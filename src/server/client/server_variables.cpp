@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "value/thread_scopes.h"
-#include "value/variable_updates.h"
+#include "value/variable_kinds.h"
 
 namespace cohort::server {
 

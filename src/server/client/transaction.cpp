@@ -1,4 +1,4 @@
-#include "transaction.h"
+#include "client.h"
 
 #include <algorithm>
 #include <iterator>

@@ -6,7 +6,7 @@
 
 #include <cohort/value/indexed_slices.h>
 
-#include "value/variable_updates.h"
+#include "value/variable_kinds.h"
 
 namespace cohort::server {
 namespace {

@@ -6,7 +6,7 @@
 #include <cohort/collective/reduce_op.h>
 
 #include "collective/kernels/reduce_tensors.h"
-#include "value/variable_updates.h"
+#include "value/variable_kinds.h"
 
 namespace cohort::server {
 namespace {

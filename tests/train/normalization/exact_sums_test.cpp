@@ -1,5 +1,5 @@
 // Sums that do not depend on the order.
-#include "train/normalization/exact_sums.h"
+#include "train/normalization/batch_sums.h"
 
 #include <algorithm>
 #include <cmath>

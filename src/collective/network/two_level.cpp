@@ -1,4 +1,4 @@
-#include "hierarchy_context.h"
+#include "two_level.h"
 
 #include <algorithm>
 #include <utility>
@@ -6,7 +6,7 @@
 #include <cohort/collective/copy_bytes.h>
 #include <cohort/collective/reduction.h>
 
-#include "../node/execute.h"
+#include "collective/node/execute.h"
 
 namespace cohort::network {
 

@@ -1,14 +1,17 @@
-#include "collective/packing/batch_reducer.h"
+#include "tensor_lists.h"
 
 #include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <initializer_list>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include <cohort/base/fingerprint.h>
+#include <cohort/collective/communicator.h>
 #include <cohort/device/tensor.h>
 #include <cohort/device/tensor_ops.h>
-
-#include "packs.h"
 
 namespace cohort {
 namespace {
@@ -220,5 +223,161 @@ std::vector<Tensor> BatchReducer::all_reduced(Communicator& communicator, std::s
   }
   return results;
 }
+
+namespace {
+
+// A shape travels as one row of integers: dtype, rank, extents.
+constexpr auto kRowLength = static_cast<std::int64_t>(Shape::kLargestRank) + 2;
+
+Tensor shape_row(const Tensor& tensor) {
+  Tensor row = Tensor::zeros({kRowLength}, DType::kInt64);
+  const auto values = row.span<std::int64_t>();
+  values[0] = static_cast<std::int64_t>(tensor.dtype());
+  values[1] = tensor.shape().rank();
+  for (int axis = 0; axis < tensor.shape().rank(); ++axis) {
+    values[static_cast<std::size_t>(axis) + 2] = tensor.shape()[axis];
+  }
+  return row;
+}
+
+Shape shape_of(const Tensor& row) {
+  const auto values = row.span<std::int64_t>();
+  return Shape(std::span<const std::int64_t>(values).subspan(2, static_cast<std::size_t>(values[1])));
+}
+
+DType dtype_of(const Tensor& row) { return static_cast<DType>(row.span<std::int64_t>()[0]); }
+
+}  // namespace
+
+std::vector<Tensor> all_gather_tensors(Communicator& communicator, const Tensor& tensor) {
+  const Tensor rows = Tensor::zeros({communicator.size(), kRowLength}, DType::kInt64);
+  communicator.all_gather(shape_row(tensor), rows);
+
+  std::vector<Shape> shapes;
+  std::vector<std::size_t> counts;
+  std::int64_t total = 0;
+  for (int member = 0; member < communicator.size(); ++member) {
+    const Tensor row = rows.row(member);
+    if (dtype_of(row) != dtype_of(rows.row(0))) {
+      const std::span<const MemberInfo> members = communicator.members();
+      throw InvalidArgument("cannot gather {} of {} with {} of {}: dtypes must agree",
+                            to_string(dtype_of(row)),
+                            describe(member, members[static_cast<std::size_t>(member)]),
+                            to_string(dtype_of(rows.row(0))), describe(0, members[0]));
+    }
+    shapes.push_back(shape_of(row));
+    counts.push_back(shapes.back().elements());
+    total += static_cast<std::int64_t>(counts.back());
+  }
+
+  const Tensor flat = Tensor::uninitialized({total}, tensor.dtype(), tensor.device());
+  communicator.all_gather_uneven(tensor, flat, counts);
+  std::vector<Tensor> parts;
+  std::int64_t begin = 0;
+  for (const Shape& shape : shapes) {
+    const auto end = begin + static_cast<std::int64_t>(shape.elements());
+    parts.push_back(flat.rows(begin, end).reshape(shape));
+    begin = end;
+  }
+  return parts;
+}
+
+namespace {
+
+constexpr std::size_t kSmallBytes = 64;
+/// Tensor sizes grow from kFirstLargeBytes to kLastLargeBytes by kGrowth until one call takes long enough to
+/// drown clock resolution and latency.
+constexpr std::size_t kFirstLargeBytes = std::size_t{256} << 10;
+constexpr std::size_t kLastLargeBytes = std::size_t{16} << 20;
+constexpr std::size_t kGrowth = 4;
+constexpr double kLongEnough = 1e-3;
+/// Queued one after the other on a GPU, which is asked once whether it has done them, as in a step.
+constexpr int kCallsPerRound = 4;
+constexpr int kRounds = 3;
+
+/// The nearest power of two.
+double rounded(double value) { return std::exp2(std::round(std::log2(value))); }
+
+class Measurement {
+ public:
+  explicit Measurement(Communicator& communicator)
+      : communicator_(communicator), device_(communicator.device()) {}
+
+  [[nodiscard]] CommunicationCost take() {
+    const double latency = seconds_of_small();
+    std::size_t bytes = kFirstLargeBytes;
+    double large = seconds_of_large(bytes);
+    while (slowest({large})[0] < kLongEnough && bytes < kLastLargeBytes)
+      large = seconds_of_large(bytes *= kGrowth);
+    // What a member measures may be below the latency, by noise.
+    const double per_byte = std::max(large - latency, large / 2) / static_cast<double>(bytes);
+    const double per_copied_byte = seconds_of_copy(bytes) / static_cast<double>(bytes);
+    const std::vector<double> agreed =
+        slowest({rounded(latency), rounded(per_byte), rounded(per_copied_byte)});
+    return {.latency_seconds = agreed[0],
+            .bytes_per_second = 1 / agreed[1],
+            .copied_bytes_per_second = 1 / agreed[2]};
+  }
+
+ private:
+  [[nodiscard]] Tensor zeros(std::size_t bytes) const {
+    return Tensor::zeros({static_cast<std::int64_t>(bytes / sizeof(float))}, DType::kFloat32, device_);
+  }
+
+  /// The median of what `function` takes; the members begin each round together.
+  template <class Function>
+  [[nodiscard]] double median_seconds(Function function) {
+    std::vector<double> seconds;
+    function();  // connections and memory that are made when first used
+    for (int round = 0; round < kRounds; ++round) {
+      synchronize(device_);
+      communicator_.barrier();
+      const auto begin = std::chrono::steady_clock::now();
+      function();
+      synchronize(device_);
+      seconds.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+    }
+    const auto middle = seconds.begin() + kRounds / 2;
+    std::ranges::nth_element(seconds, middle);
+    return std::max(*middle, 1e-9);  // a clock may stand still
+  }
+
+  [[nodiscard]] double seconds_of_small() {
+    const Tensor tensor = zeros(kSmallBytes);
+    const auto calls = [&] {
+      for (int i = 0; i < kCallsPerRound; ++i) communicator_.all_reduce(tensor, ReduceOp::kSum);
+    };
+    return median_seconds(calls) / kCallsPerRound;
+  }
+
+  [[nodiscard]] double seconds_of_large(std::size_t bytes) {
+    const Tensor tensor = zeros(bytes);
+    return median_seconds([&] { communicator_.all_reduce(tensor, ReduceOp::kSum); });
+  }
+
+  [[nodiscard]] double seconds_of_copy(std::size_t bytes) {
+    const Tensor from = zeros(bytes);
+    const Tensor to = zeros(bytes);
+    const auto copies = [&] {
+      for (int i = 0; i < kCallsPerRound; ++i) to.copy_from(from);
+    };
+    return median_seconds(copies) / kCallsPerRound;
+  }
+
+  /// Each number of the member where it is the largest.
+  [[nodiscard]] std::vector<double> slowest(std::initializer_list<double> own) {
+    const Tensor numbers = Tensor::from(own);
+    communicator_.all_reduce(numbers, ReduceOp::kMax);
+    const std::span<const double> agreed = numbers.span<double>();
+    return {agreed.begin(), agreed.end()};
+  }
+
+  Communicator& communicator_;
+  Device device_;
+};
+
+}  // namespace
+
+CommunicationCost measured_cost(Communicator& communicator) { return Measurement(communicator).take(); }
 
 }  // namespace cohort

@@ -1,6 +1,9 @@
-// Communicators whose members share a node: threads of one process, processes, or both.
-// Data moves through shared memory, without messages. Tensors of the node heap are read
-// and written where they are; others are copied once, or pass through cells.
+// Communicators whose members have their tensors in the memory of their hosts.
+//
+// Those of one node (threads of one process, processes, or both) exchange data through shared memory, without
+// messages. Tensors of the node heap are read and written where they are; others are copied once, or pass
+// through cells. Between nodes each member has its own transport. There a long collective goes in segments,
+// so that memory and network are busy at the same time.
 #pragma once
 
 #include <functional>
@@ -20,6 +23,9 @@ namespace cohort {
 namespace node {
 class LineCounter;
 }
+struct JobReport;
+class RecordObserver;
+class Transport;
 
 /// How the announcements of a node's members reach each other.
 struct LevelOptions {
@@ -30,8 +36,6 @@ struct LevelOptions {
   std::vector<LevelGroups> groups = {};
   std::shared_ptr<node::LineCounter> counter = {};  ///< of all members; null: nobody counts
 };
-struct JobReport;
-class RecordObserver;
 
 struct NodeGroupOptions {
   std::shared_ptr<const NodeMemory> memory = NodeMemory::of_this_process_alone();
@@ -61,5 +65,20 @@ struct NodeGroupOptions {
 /// members on one node.
 [[nodiscard]] std::vector<std::unique_ptr<Communicator>> make_node_communicators(
     const NodeGroupOptions& options);
+
+/// `node.workers` are all workers of the job, and say which of them share this worker's node.
+struct NetworkGroupOptions {
+  NodeGroupOptions node = {};
+
+  /// The transport of one member of this process, by rank.
+  std::function<std::unique_ptr<Transport>(int rank)> transport;
+};
+
+/// Collective over the workers. One communicator per member of this process; hand each to its own thread.
+/// Members are numbered worker by worker.
+/// @throws InvalidArgument for less than one member or a wrong time-out, Unimplemented for more than 4096
+/// members on one node.
+[[nodiscard]] std::vector<std::unique_ptr<Communicator>> make_network_communicators(
+    const NetworkGroupOptions& options);
 
 }  // namespace cohort

@@ -1,10 +1,21 @@
+// What there is of GPUs and of NCCL, as far as this build has been made with CUDA and with NCCL.
 #include <fmt/format.h>
 
+#include <cohort/base/error.h>
+
+#ifdef COHORT_INFO_HAS_CUDA
 #include <cohort/cuda/devices.h>
+#endif
+#ifdef COHORT_INFO_HAS_NCCL
+#include <cohort/nccl/library.h>
+#endif
 
 #include "facts.h"
 
 namespace cohort::info {
+
+#ifdef COHORT_INFO_HAS_CUDA
+
 namespace {
 
 std::vector<std::string> peers_of(Device device, const std::vector<Device>& all) {
@@ -34,5 +45,28 @@ AllGpus gather_gpus() {
   }
   return gpus;
 }
+
+#else
+
+AllGpus gather_gpus() { return {.list = {}, .why_none = "built without CUDA"}; }
+
+#endif
+
+#ifdef COHORT_INFO_HAS_NCCL
+
+NcclFacts gather_nccl() {
+  try {
+    const nccl::LibraryInfo library = nccl::library();
+    return {.path = library.path, .version = library.version, .why_none = {}};
+  } catch (const Unavailable& error) {
+    return {.path = {}, .version = {}, .why_none = error.what()};
+  }
+}
+
+#else
+
+NcclFacts gather_nccl() { return {.path = {}, .version = {}, .why_none = "built without NCCL"}; }
+
+#endif
 
 }  // namespace cohort::info
