@@ -268,22 +268,22 @@ struct Update {
   }
 };
 
-using UpdateBySgd = Update<SgdStep>;
-using UpdateByMomentum = Update<MomentumStep>;
-using UpdateByAdam = Update<AdamStep>;
-using UpdateByAmsGrad = Update<AmsGradStep>;
-using UpdateByAdamax = Update<AdamaxStep>;
-using UpdateByNadam = Update<NadamStep>;
-using UpdateByAdagrad = Update<AdagradStep>;
-using UpdateByAdadelta = Update<AdadeltaStep>;
-using UpdateByRmsProp = Update<RmsPropStep>;
-using UpdateByRmsPropMomentum = Update<RmsPropMomentumStep>;
-using UpdateByCenteredRmsProp = Update<CenteredRmsPropStep>;
-using UpdateByCenteredRmsPropMomentum = Update<CenteredRmsPropMomentumStep>;
-using UpdateByFtrl = Update<FtrlStep>;
-using UpdateByLion = Update<LionStep>;
-using UpdateByMoments = Update<MomentsStep>;
-using UpdateByLamb = Update<LambStep>;
+using UpdateBySgd = Update<SgdStep<double>>;
+using UpdateByMomentum = Update<MomentumStep<double>>;
+using UpdateByAdam = Update<AdamStep<double, false>>;
+using UpdateByAmsGrad = Update<AdamStep<double, true>>;
+using UpdateByAdamax = Update<AdamaxStep<double>>;
+using UpdateByNadam = Update<NadamStep<double>>;
+using UpdateByAdagrad = Update<AdagradStep<double>>;
+using UpdateByAdadelta = Update<AdadeltaStep<double>>;
+using UpdateByRmsProp = Update<RmsPropStep<double, false, false>>;
+using UpdateByRmsPropMomentum = Update<RmsPropStep<double, false, true>>;
+using UpdateByCenteredRmsProp = Update<RmsPropStep<double, true, false>>;
+using UpdateByCenteredRmsPropMomentum = Update<RmsPropStep<double, true, true>>;
+using UpdateByFtrl = Update<FtrlStep<double>>;
+using UpdateByLion = Update<LionStep<double>>;
+using UpdateByMoments = Update<MomentsStep<double>>;
+using UpdateByLamb = Update<LambStep<double>>;
 /// Packs or unpacks many tensors of one dtype in one launch.
 struct CopyEach {
   static constexpr std::size_t kMostPieces = 64;

@@ -401,7 +401,7 @@ void Runtime::update(const OptimizerStep& step, const Tensor& variable, std::spa
   std::visit(
       [&]<class Rule>(const Rule& rule) {
         COHORT_CHECK(slots.size() == Rule::kSlots + step.common.slots());
-        if constexpr (Rule::kNotRepeated != nullptr)
+        if constexpr (requires { Rule::kNotRepeated; })
           require_not_captured(variable.device(), Rule::kNotRepeated);
         Update<Rule> body{.variable = variable.data(),
                           .gradient = gradient.data(),

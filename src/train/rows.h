@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -91,6 +92,13 @@ void require_row_labels(const Tensor& labels, const Tensor& predictions, std::st
 [[nodiscard]] inline std::size_t class_of(std::int64_t label, std::size_t classes, std::string_view what) {
   if (label < 0 || static_cast<std::size_t>(label) >= classes) throw_no_class(label, classes, what);
   return static_cast<std::size_t>(label);
+}
+
+/// Without overflow.
+template <class T>
+T sigmoid(T logit) {
+  const T small = std::exp(-std::abs(logit));
+  return (logit < 0 ? small : 1) / (1 + small);
 }
 
 /// Of these numbers one for each row, or one for all.

@@ -1,17 +1,14 @@
 // One step of each optimizer, element by element, on CPUs and GPUs alike.
 //
-// A rule is a struct with the constants of a step, how many slots a variable has, and a class
-// `Element<T>`: the constants as slots of type T need them, and what becomes of one element:
-// `updated` changes its slots, and returns its new value. What is common to all rules is in
-// `ElementStep`. A new optimizer adds its rule to `OptimizerRule` here, and a kernel in
-// src/cuda/kernels.h.
+// What is common to all rules is in `ElementStep`. A new optimizer adds its rule, which optimizer_rules.h
+// explains, to `OptimizerRule` here, and a kernel in src/cuda/kernels.h.
 #pragma once
 
 #include <limits>
+#include <utility>
 #include <variant>
 
-#include "gradient_rules.h"
-#include "moment_rules.h"
+#include "optimizer_rules.h"
 
 namespace cohort {
 
@@ -36,9 +33,11 @@ struct CommonStep {
 };
 
 using OptimizerRule =
-    std::variant<SgdStep, MomentumStep, AdamStep, AmsGradStep, AdamaxStep, NadamStep, AdagradStep,
-                 AdadeltaStep, RmsPropStep, RmsPropMomentumStep, CenteredRmsPropStep,
-                 CenteredRmsPropMomentumStep, FtrlStep, LionStep, MomentsStep, LambStep>;
+    std::variant<SgdStep<double>, MomentumStep<double>, AdamStep<double, false>, AdamStep<double, true>,
+                 AdamaxStep<double>, NadamStep<double>, AdagradStep<double>, AdadeltaStep<double>,
+                 RmsPropStep<double, false, false>, RmsPropStep<double, false, true>,
+                 RmsPropStep<double, true, false>, RmsPropStep<double, true, true>, FtrlStep<double>,
+                 LionStep<double>, MomentsStep<double>, LambStep<double>>;
 
 struct OptimizerStep {
   OptimizerRule rule;
@@ -51,17 +50,16 @@ template <class Rule, class T, class S = T>
 class ElementStep {
  public:
   constexpr ElementStep(const Rule& rule, const CommonStep& common)
-      : rule_(rule),
+      : rule_(converted<Wide<S>>(rule)),
         factor_(static_cast<Wide<T>>(common.gradient_factor)),
         largest_(static_cast<Wide<T>>(common.largest_gradient)),
         decay_(static_cast<Wide<T>>(common.weight_decay)),
-        kept_(static_cast<Wide<T>>(common.average_kept)),
-        added_(static_cast<Wide<T>>(1 - common.average_kept)),
+        average_(converted<Wide<T>>(Decay<double>{common.average_kept})),
         takes_average_(common.takes_average) {}
 
   template <class... Slots>
   constexpr void update(T& value, T gradient, Slots&... slots) const {
-    value = T(rule_.updated(static_cast<Wide<T>>(value), slots..., factor_ * static_cast<Wide<T>>(gradient)));
+    value = T(rule_.updated(static_cast<Wide<T>>(value), factor_ * static_cast<Wide<T>>(gradient), slots...));
   }
 
   /// The same with all that a step may have; `master` and `average` are null where the variable has none.
@@ -84,10 +82,9 @@ class ElementStep {
     const Wide<T> bounded = slope > largest_ ? largest_ : slope < -largest_ ? -largest_ : slope;
     Wide<T> wide = static_cast<Wide<T>>(value);
     if constexpr (kHasMaster) wide = static_cast<Wide<T>>(*master);
-    wide = rule_.updated(wide - decay_ * wide, slots..., bounded);
+    wide = rule_.updated(wide - decay_ * wide, bounded, slots...);
     if constexpr (kHasAverage) {
-      const Wide<T> mean = kept_ * static_cast<Wide<T>>(*average) + added_ * wide;
-      *average = S(mean);
+      const Wide<T> mean = kept(*average, average_.mean(static_cast<Wide<T>>(*average), wide));
       wide = takes_average_ ? mean : wide;
     }
     if constexpr (kHasMaster) *master = S(wide);
@@ -95,12 +92,11 @@ class ElementStep {
   }
 
  private:
-  typename Rule::template Element<S> rule_;
+  decltype(converted<Wide<S>>(std::declval<Rule>())) rule_;
   Wide<T> factor_;
   Wide<T> largest_;
   Wide<T> decay_;
-  Wide<T> kept_;
-  Wide<T> added_;
+  Decay<Wide<T>> average_;
   bool takes_average_;
 };
 

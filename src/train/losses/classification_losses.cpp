@@ -24,12 +24,6 @@ bool is_inside(T probability) {
 }
 
 template <class T>
-T sigmoid(T logit) {
-  const T small = std::exp(-std::abs(logit));
-  return (logit < 0 ? small : 1) / (1 + small);
-}
-
-template <class T>
 T smoothed(T label, double smoothing, double classes) {
   return label * static_cast<T>(1 - smoothing) + static_cast<T>(smoothing / classes);
 }

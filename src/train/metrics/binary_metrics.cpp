@@ -91,12 +91,6 @@ class ThresholdCounts {
   std::string name_;
 };
 
-template <class T>
-T sigmoid(T logit) {
-  const T small = std::exp(-std::abs(logit));
-  return (logit < 0 ? small : 1) / (1 + small);
-}
-
 /// Marks the k largest of a row, the first of equal ones.
 template <class T>
 std::span<const char> mark_largest(const T* row, std::size_t columns, int k) {
@@ -215,18 +209,25 @@ double fall_out_of(const Answers& a) { return share(a.false_positives, a.true_ne
 
 using Rate = double (*)(const Answers&);
 
+class ThresholdMetric : public MetricRule {
+ public:
+  explicit ThresholdMetric(ThresholdCounts counts) : counts_(std::move(counts)) {}
+
+  [[nodiscard]] std::size_t sums() const final { return counts_.sums(); }
+  void update(const MetricBatch& batch, std::span<double> sums) const final { counts_.update(batch, sums); }
+
+ protected:
+  const ThresholdCounts counts_;
+};
+
 /// Thresholds as they were given, which may be in any order.
-class RateAtThresholds final : public MetricRule {
+class RateAtThresholds final : public ThresholdMetric {
  public:
   RateAtThresholds(ThresholdCounts counts, std::vector<std::size_t> places, Rate rate)
-      : counts_(std::move(counts)), places_(std::move(places)), rate_(rate) {}
+      : ThresholdMetric(std::move(counts)), places_(std::move(places)), rate_(rate) {}
 
-  [[nodiscard]] std::size_t sums() const override { return counts_.sums(); }
   [[nodiscard]] Shape result_shape() const override {
     return places_.size() == 1 ? Shape{} : Shape{static_cast<std::int64_t>(places_.size())};
-  }
-  void update(const MetricBatch& batch, std::span<double> sums) const override {
-    counts_.update(batch, sums);
   }
   void compute(std::span<const double> sums, std::span<double> result) const override {
     counts_.for_each(sums, 0, [&](std::size_t threshold, const Answers& answers) {
@@ -235,21 +236,16 @@ class RateAtThresholds final : public MetricRule {
   }
 
  private:
-  ThresholdCounts counts_;
   std::vector<std::size_t> places_;  // of each threshold in the result
   Rate rate_;
 };
 
 /// The largest `rate` where `condition` is at least `least`.
-class RateAtRate final : public MetricRule {
+class RateAtRate final : public ThresholdMetric {
  public:
   RateAtRate(ThresholdCounts counts, Rate rate, Rate condition, double least)
-      : counts_(std::move(counts)), rate_(rate), condition_(condition), least_(least) {}
+      : ThresholdMetric(std::move(counts)), rate_(rate), condition_(condition), least_(least) {}
 
-  [[nodiscard]] std::size_t sums() const override { return counts_.sums(); }
-  void update(const MetricBatch& batch, std::span<double> sums) const override {
-    counts_.update(batch, sums);
-  }
   void compute(std::span<const double> sums, std::span<double> result) const override {
     result[0] = 0;
     counts_.for_each(sums, 0, [&](std::size_t, const Answers& answers) {
@@ -258,21 +254,16 @@ class RateAtRate final : public MetricRule {
   }
 
  private:
-  ThresholdCounts counts_;
   Rate rate_;
   Rate condition_;
   double least_;
 };
 
-class AreaUnderCurve final : public MetricRule {
+class AreaUnderCurve final : public ThresholdMetric {
  public:
   AreaUnderCurve(ThresholdCounts counts, Curve curve, Summation summation, std::string name)
-      : counts_(std::move(counts)), curve_(curve), summation_(summation), name_(std::move(name)) {}
+      : ThresholdMetric(std::move(counts)), curve_(curve), summation_(summation), name_(std::move(name)) {}
 
-  [[nodiscard]] std::size_t sums() const override { return counts_.sums(); }
-  void update(const MetricBatch& batch, std::span<double> sums) const override {
-    counts_.update(batch, sums);
-  }
   void compute(std::span<const double> sums, std::span<double> result) const override {
     result[0] = 0;
     for (std::size_t label = 0; label < counts_.labels(); ++label)
@@ -331,7 +322,6 @@ class AreaUnderCurve final : public MetricRule {
     return all == 0 ? 0 : slope * (growth + intercept * std::log(ratio)) / all;
   }
 
-  ThresholdCounts counts_;
   Curve curve_;
   Summation summation_;
   std::string name_;

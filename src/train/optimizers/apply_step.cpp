@@ -29,10 +29,12 @@ CommonStep common_of(const StepArguments& arguments) {
           .has_average = arguments.has_average};
 }
 
-/// S is the type of the slots: float beside a master, else that of the variable.
+/// S is the type of the slots: float beside a master, else that of the variable. Not inlined, since in one
+/// function with the loops of all types the rule would not be, and its loop not vectorized.
 template <class T, class S, class Rule, std::size_t... kSlot>
-void update_elements(const Rule& rule, const CommonStep& common, const Tensor& variable,
-                     std::span<const Tensor> slots, const Tensor& gradient, std::index_sequence<kSlot...>) {
+[[gnu::noinline]] void update_elements(const Rule& rule, const CommonStep& common, const Tensor& variable,
+                                       std::span<const Tensor> slots, const Tensor& gradient,
+                                       std::index_sequence<kSlot...>) {
   const ElementStep<Rule, T, S> element(rule, common);
   T* const values = variable.span<T>().data();
   [[maybe_unused]] const std::array<S*, sizeof...(kSlot)> of_slots{slots[kSlot].template span<S>().data()...};

@@ -31,7 +31,7 @@ Sgd::Sgd(SgdOptions options) : RegisteredOptimizer(options) {
 
 void Sgd::update(const Tensor& variable, std::span<const Tensor> slots, const Tensor& gradient,
                  const StepArguments& arguments) const {
-  apply_step(SgdStep{.rate = arguments.learning_rate}, arguments, variable, slots, gradient);
+  apply_step(SgdStep<double>{.rate = arguments.learning_rate}, arguments, variable, slots, gradient);
 }
 
 COHORT_REGISTER_OPTIMIZER(Momentum)
@@ -43,10 +43,10 @@ Momentum::Momentum(MomentumOptions options) : RegisteredOptimizer(options, {"vel
 
 void Momentum::update(const Tensor& variable, std::span<const Tensor> slots, const Tensor& gradient,
                       const StepArguments& arguments) const {
-  apply_step(
-      MomentumStep{
-          .rate = arguments.learning_rate, .momentum = options().momentum, .nesterov = options().nesterov},
-      arguments, variable, slots, gradient);
+  apply_step(MomentumStep<double>{.rate = arguments.learning_rate,
+                                  .momentum = options().momentum,
+                                  .nesterov = options().nesterov ? 1.0 : 0.0},
+             arguments, variable, slots, gradient);
 }
 
 COHORT_REGISTER_OPTIMIZER(Adagrad)
@@ -60,8 +60,8 @@ Adagrad::Adagrad(AdagradOptions options)
 
 void Adagrad::update(const Tensor& variable, std::span<const Tensor> slots, const Tensor& gradient,
                      const StepArguments& arguments) const {
-  apply_step(AdagradStep{.rate = arguments.learning_rate, .epsilon = options().epsilon}, arguments, variable,
-             slots, gradient);
+  apply_step(AdagradStep<double>{.rate = arguments.learning_rate, .epsilon = options().epsilon}, arguments,
+             variable, slots, gradient);
 }
 
 COHORT_REGISTER_OPTIMIZER(Adadelta)
@@ -75,7 +75,8 @@ Adadelta::Adadelta(AdadeltaOptions options) : RegisteredOptimizer(options, {"squ
 void Adadelta::update(const Tensor& variable, std::span<const Tensor> slots, const Tensor& gradient,
                       const StepArguments& arguments) const {
   apply_step(
-      AdadeltaStep{.rate = arguments.learning_rate, .rho = options().rho, .epsilon = options().epsilon},
+      AdadeltaStep<double>{
+          .rate = arguments.learning_rate, .rho = {options().rho}, .epsilon = options().epsilon},
       arguments, variable, slots, gradient);
 }
 
@@ -89,21 +90,11 @@ std::vector<std::string> slot_names_of(const RmsPropOptions& options) {
   return names;
 }
 
+template <bool kCentered>
 OptimizerRule rule_of(const RmsPropOptions& options, double rate) {
-  const auto plain = [&]<class Rule>(Rule rule) {
-    rule.rate = rate;
-    rule.rho = options.rho;
-    rule.epsilon = options.epsilon;
-    return rule;
-  };
-  const auto with_momentum = [&]<class Rule>(Rule rule) {
-    rule.momentum = options.momentum;
-    return plain(rule);
-  };
-  if (options.centered && options.momentum > 0) return with_momentum(CenteredRmsPropMomentumStep{});
-  if (options.momentum > 0) return with_momentum(RmsPropMomentumStep{});
-  if (options.centered) return plain(CenteredRmsPropStep{});
-  return plain(RmsPropStep{});
+  if (options.momentum > 0)
+    return RmsPropStep<double, kCentered, true>{rate, {options.rho}, options.epsilon, options.momentum};
+  return RmsPropStep<double, kCentered, false>{rate, {options.rho}, options.epsilon};
 }
 
 }  // namespace
@@ -119,7 +110,8 @@ RmsProp::RmsProp(RmsPropOptions options)
 
 void RmsProp::update(const Tensor& variable, std::span<const Tensor> slots, const Tensor& gradient,
                      const StepArguments& arguments) const {
-  apply_step(rule_of(options(), arguments.learning_rate), arguments, variable, slots, gradient);
+  const auto rule = options().centered ? rule_of<true> : rule_of<false>;
+  apply_step(rule(options(), arguments.learning_rate), arguments, variable, slots, gradient);
 }
 
 COHORT_REGISTER_OPTIMIZER(Ftrl)
@@ -136,10 +128,10 @@ Ftrl::Ftrl(FtrlOptions options)
 
 void Ftrl::update(const Tensor& variable, std::span<const Tensor> slots, const Tensor& gradient,
                   const StepArguments& arguments) const {
-  apply_step(FtrlStep{.rate = arguments.learning_rate,
-                      .l1 = options().l1,
-                      .l2 = options().l2 + options().beta / (2 * arguments.learning_rate),
-                      .shrinkage = options().l2_shrinkage},
+  apply_step(FtrlStep<double>{.rate = arguments.learning_rate,
+                              .l1 = options().l1,
+                              .l2 = options().l2 + options().beta / (2 * arguments.learning_rate),
+                              .shrinkage = options().l2_shrinkage},
              arguments, variable, slots, gradient);
 }
 
@@ -154,13 +146,22 @@ Lion::Lion(LionOptions options) : RegisteredOptimizer(options, {"moment"}) {
 void Lion::update(const Tensor& variable, std::span<const Tensor> slots, const Tensor& gradient,
                   const StepArguments& arguments) const {
   apply_step(
-      LionStep{.rate = arguments.learning_rate, .beta_1 = options().beta_1, .beta_2 = options().beta_2},
+      LionStep<double>{
+          .rate = arguments.learning_rate, .beta_1 = {options().beta_1}, .beta_2 = {options().beta_2}},
       arguments, variable, slots, gradient);
 }
 
 namespace {
 
-// The constants of a step of Adam, for the optimizers that make one.
+// What is common to the optimizers that keep moments.
+
+template <class Options>
+void require_of_moments(std::string_view of, const Options& options) {
+  require_positive(of, "learning_rate", options.learning_rate);
+  require_decay(of, "beta_1", options.beta_1);
+  require_decay(of, "beta_2", options.beta_2);
+  require_positive(of, "epsilon", options.epsilon);
+}
 
 /// The moments begin at zero, and so are too small at first.
 double bias_of(double decay, const StepArguments& arguments) {
@@ -168,18 +169,14 @@ double bias_of(double decay, const StepArguments& arguments) {
 }
 
 /// `options` are those of Adam or AdamW.
-template <class Options>
-AdamStep adam_step(const Options& options, const StepArguments& arguments) {
+template <bool kAmsGrad, class Options>
+AdamStep<double, kAmsGrad> adam_step(const Options& options, const StepArguments& arguments) {
   const double correction =
       std::sqrt(bias_of(options.beta_2, arguments)) / bias_of(options.beta_1, arguments);
   return {.rate = arguments.learning_rate * correction,
-          .beta_1 = options.beta_1,
-          .beta_2 = options.beta_2,
+          .beta_1 = {options.beta_1},
+          .beta_2 = {options.beta_2},
           .epsilon = options.epsilon};
-}
-
-AmsGradStep amsgrad_step(const AdamStep& step) {
-  return {.rate = step.rate, .beta_1 = step.beta_1, .beta_2 = step.beta_2, .epsilon = step.epsilon};
 }
 
 std::vector<std::string> slot_names_of(const AdamOptions& options) {
@@ -192,28 +189,21 @@ std::vector<std::string> slot_names_of(const AdamOptions& options) {
 COHORT_REGISTER_OPTIMIZER(Adam)
 
 Adam::Adam(AdamOptions options) : RegisteredOptimizer(options, slot_names_of(options)) {
-  require_positive("Adam", "learning_rate", options.learning_rate);
-  require_decay("Adam", "beta_1", options.beta_1);
-  require_decay("Adam", "beta_2", options.beta_2);
-  require_positive("Adam", "epsilon", options.epsilon);
+  require_of_moments("Adam", options);
 }
 
 void Adam::update(const Tensor& variable, std::span<const Tensor> slots, const Tensor& gradient,
                   const StepArguments& arguments) const {
-  const AdamStep rule = adam_step(options(), arguments);
   if (options().amsgrad)
-    apply_step(amsgrad_step(rule), arguments, variable, slots, gradient);
+    apply_step(adam_step<true>(options(), arguments), arguments, variable, slots, gradient);
   else
-    apply_step(rule, arguments, variable, slots, gradient);
+    apply_step(adam_step<false>(options(), arguments), arguments, variable, slots, gradient);
 }
 
 COHORT_REGISTER_OPTIMIZER(AdamW)
 
 AdamW::AdamW(AdamWOptions options) : RegisteredOptimizer(options, {"first_moment", "second_moment"}) {
-  require_positive("AdamW", "learning_rate", options.learning_rate);
-  require_decay("AdamW", "beta_1", options.beta_1);
-  require_decay("AdamW", "beta_2", options.beta_2);
-  require_positive("AdamW", "epsilon", options.epsilon);
+  require_of_moments("AdamW", options);
   require_not_negative("AdamW", "weight_decay", options.weight_decay);
 }
 
@@ -221,24 +211,21 @@ void AdamW::update(const Tensor& variable, std::span<const Tensor> slots, const 
                    const StepArguments& arguments) const {
   StepArguments decaying = arguments;
   decaying.weight_decay += arguments.learning_rate * options().weight_decay;
-  apply_step(adam_step(options(), arguments), decaying, variable, slots, gradient);
+  apply_step(adam_step<false>(options(), arguments), decaying, variable, slots, gradient);
 }
 
 COHORT_REGISTER_OPTIMIZER(Adamax)
 
 Adamax::Adamax(AdamaxOptions options) : RegisteredOptimizer(options, {"first_moment", "largest_gradient"}) {
-  require_positive("Adamax", "learning_rate", options.learning_rate);
-  require_decay("Adamax", "beta_1", options.beta_1);
-  require_decay("Adamax", "beta_2", options.beta_2);
-  require_positive("Adamax", "epsilon", options.epsilon);
+  require_of_moments("Adamax", options);
 }
 
 void Adamax::update(const Tensor& variable, std::span<const Tensor> slots, const Tensor& gradient,
                     const StepArguments& arguments) const {
-  apply_step(AdamaxStep{.rate = arguments.learning_rate / bias_of(options().beta_1, arguments),
-                        .beta_1 = options().beta_1,
-                        .beta_2 = options().beta_2,
-                        .epsilon = options().epsilon},
+  apply_step(AdamaxStep<double>{.rate = arguments.learning_rate / bias_of(options().beta_1, arguments),
+                                .beta_1 = {options().beta_1},
+                                .beta_2 = options().beta_2,
+                                .epsilon = options().epsilon},
              arguments, variable, slots, gradient);
 }
 
@@ -263,10 +250,7 @@ double product_of_momenta(double beta, std::int64_t steps) {
 }  // namespace
 
 Nadam::Nadam(NadamOptions options) : RegisteredOptimizer(options, {"first_moment", "second_moment"}) {
-  require_positive("Nadam", "learning_rate", options.learning_rate);
-  require_decay("Nadam", "beta_1", options.beta_1);
-  require_decay("Nadam", "beta_2", options.beta_2);
-  require_positive("Nadam", "epsilon", options.epsilon);
+  require_of_moments("Nadam", options);
 }
 
 void Nadam::update(const Tensor& variable, std::span<const Tensor> slots, const Tensor& gradient,
@@ -275,12 +259,12 @@ void Nadam::update(const Tensor& variable, std::span<const Tensor> slots, const 
   const double all = product_of_momenta(beta, arguments.step);
   const double next = momentum_at(beta, arguments.step + 1);
   const double rate = arguments.learning_rate;
-  apply_step(NadamStep{.moment_rate = rate * next / (1 - all * next),
-                       .gradient_rate = rate * (1 - momentum_at(beta, arguments.step)) / (1 - all),
-                       .beta_1 = beta,
-                       .beta_2 = options().beta_2,
-                       .second_bias = bias_of(options().beta_2, arguments),
-                       .epsilon = options().epsilon},
+  apply_step(NadamStep<double>{.moment_rate = rate * next / (1 - all * next),
+                               .gradient_rate = rate * (1 - momentum_at(beta, arguments.step)) / (1 - all),
+                               .beta_1 = {beta},
+                               .beta_2 = {options().beta_2},
+                               .second_bias = bias_of(options().beta_2, arguments),
+                               .epsilon = options().epsilon},
              arguments, variable, slots, gradient);
 }
 
@@ -288,7 +272,7 @@ COHORT_REGISTER_OPTIMIZER(Lamb)
 namespace {
 
 /// The norm of the variable by that of the direction.
-double trust_ratio(const LambStep& rule, const Tensor& variable, std::span<const Tensor> slots) {
+double trust_ratio(const LambStep<double>& rule, const Tensor& variable, std::span<const Tensor> slots) {
   const Tensor value = variable.on_host();
   const Tensor first = slots[0].on_host();
   const Tensor second = slots[1].on_host();
@@ -296,7 +280,7 @@ double trust_ratio(const LambStep& rule, const Tensor& variable, std::span<const
   double of_direction = 0;
   visit_dtype(value.dtype(), [&]<class T>(std::type_identity<T>) {
     if constexpr (HalfElement<T> || std::is_floating_point_v<T>) {
-      const LambStep::Element<T> element(rule);
+      const auto element = converted<Wide<T>>(rule);
       const auto values = value.span<T>();
       for (std::size_t i = 0; i < values.size(); ++i) {
         const auto wide = static_cast<Wide<T>>(values[i]);
@@ -312,10 +296,7 @@ double trust_ratio(const LambStep& rule, const Tensor& variable, std::span<const
 }  // namespace
 
 Lamb::Lamb(LambOptions options) : RegisteredOptimizer(options, {"first_moment", "second_moment"}) {
-  require_positive("Lamb", "learning_rate", options.learning_rate);
-  require_decay("Lamb", "beta_1", options.beta_1);
-  require_decay("Lamb", "beta_2", options.beta_2);
-  require_positive("Lamb", "epsilon", options.epsilon);
+  require_of_moments("Lamb", options);
   require_not_negative("Lamb", "weight_decay", options.weight_decay);
 }
 
@@ -324,13 +305,13 @@ void Lamb::update(const Tensor& variable, std::span<const Tensor> slots, const T
   StepArguments first = arguments;
   first.has_average = false;
   const std::span<const Tensor> without_average = slots.first(slots.size() - (arguments.has_average ? 1 : 0));
-  apply_step(MomentsStep{.beta_1 = options().beta_1, .beta_2 = options().beta_2}, first, variable,
+  apply_step(MomentsStep<double>{.beta_1 = {options().beta_1}, .beta_2 = {options().beta_2}}, first, variable,
              without_average, gradient);
-  LambStep rule{.rate = 1,
-                .first_bias = bias_of(options().beta_1, arguments),
-                .second_bias = bias_of(options().beta_2, arguments),
-                .epsilon = options().epsilon,
-                .weight_decay = options().weight_decay};
+  LambStep<double> rule{.rate = 1,
+                        .first_bias = bias_of(options().beta_1, arguments),
+                        .second_bias = bias_of(options().beta_2, arguments),
+                        .epsilon = options().epsilon,
+                        .weight_decay = options().weight_decay};
   rule.rate = arguments.learning_rate * trust_ratio(rule, arguments.has_master ? slots[2] : variable, slots);
   StepArguments second = arguments;
   second.weight_decay = 0;

@@ -10,6 +10,7 @@
 #include <cohort/value/variable_creator_scope.h>
 
 #include "../../strategy/strategies.h"
+#include "device/rules/optimizer_rules.h"
 
 namespace cohort::testing {
 namespace {
@@ -235,6 +236,16 @@ TEST_P(SlotsOfReplicas, AreMadeInTheScopeOfTheirVariable) {
   Adam optimizer;
   EXPECT_THAT([&] { optimizer.make_slots({{*weights}}); },
               ThrowsMessage<WrongContext>(HasSubstr("open the scope of its strategy")));
+}
+
+TEST(OptimizerRules, RoundWhatFollowsFromAConstantOnce) {
+  const auto moments = converted<float>(MomentsStep<double>{.beta_1 = {0.9}, .beta_2 = {0.999}});
+  EXPECT_EQ(moments.beta_1.old, 0.9F);
+  EXPECT_EQ(moments.beta_2.rest, static_cast<float>(1 - 0.999));
+  EXPECT_NE(moments.beta_2.rest, 1 - 0.999F);
+  const auto centred = converted<double>(RmsPropStep<double, true, false>{.rate = 0.1, .epsilon = 1e-7});
+  EXPECT_EQ(centred.rate, 0.1);
+  EXPECT_EQ(centred.epsilon, 1e-7);
 }
 
 }  // namespace
