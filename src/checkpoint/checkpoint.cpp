@@ -65,19 +65,34 @@ std::optional<std::string> mismatch(const std::string& name, const NamedValue& v
                      to_string(saved.shape), to_string(value.dtype), to_string(shape));
 }
 
+/// A value that is restored: its name, the program's and the saved one.
+struct Match {
+  const std::string* name;
+  const NamedValue* value;
+  const checkpoint::ValueEntry* saved;
+};
+
 /// Compares names, shapes and dtypes. @throws InvalidArgument naming all values that do not fit.
-void compare(const std::map<std::string, NamedValue>& values, Restored& restored) {
+std::vector<Match> compare(const std::map<std::string, NamedValue>& values, Restored& restored) {
+  std::vector<Match> matches;
   std::vector<std::string> mismatches;
+  auto saved = restored.manifest.values.begin();
+  const auto leave_until = [&](const std::string* name) {
+    for (; saved != restored.manifest.values.end() && (name == nullptr || saved->first < *name); ++saved)
+      restored.left_over.insert(saved->first);
+  };
   for (const auto& [name, value] : values) {
-    const auto saved = restored.manifest.values.find(name);
-    if (saved == restored.manifest.values.end())
+    leave_until(&name);
+    if (saved == restored.manifest.values.end() || saved->first != name) {
       restored.missing.insert(name);
-    else if (auto why = mismatch(name, value, saved->second))
-      mismatches.push_back(std::move(*why));
+      continue;
+    }
+    if (auto why = mismatch(name, value, saved->second)) mismatches.push_back(std::move(*why));
+    matches.push_back({&name, &value, &saved->second});
+    ++saved;
   }
-  for (const auto& [name, saved] : restored.manifest.values)
-    if (!values.contains(name)) restored.left_over.insert(name);
-  if (mismatches.empty()) return;
+  leave_until(nullptr);
+  if (mismatches.empty()) return matches;
   restored.is_judged = true;
   throw InvalidArgument("cannot restore '{}': {}", restored.path, fmt::join(mismatches, "; "));
 }
@@ -216,15 +231,12 @@ RestoreStatus Checkpoint::restore(const std::string& path) {
   std::vector<std::pair<const NamedValue*, Tensor>> contents;
   const auto read_all = [&] {
     auto candidate = std::make_shared<Restored>(path, checkpoint::read_manifest(path));
-    compare(values_, *candidate);
     PieceReader reader(path);
-    for (const auto& [name, value] : values_) {
-      if (candidate->missing.contains(name)) continue;
-      contents.emplace_back(&value, reader.read(name, candidate->manifest.values.at(name)));
-    }
+    for (const auto& [name, value, saved] : compare(values_, *candidate))
+      contents.emplace_back(value, reader.read(*name, *saved));
     candidate->keep_left_over();
     restored = std::move(candidate);
-    return checkpoint::to_json(restored->manifest);
+    return workers.size() == 1 ? std::string() : checkpoint::to_json(restored->manifest);
   };
   workers.agree(read_all, "what the workers find at '" + path + "'");
   workers.together_do([&] {

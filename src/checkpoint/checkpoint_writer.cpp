@@ -3,10 +3,10 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cstring>
 #include <future>
 #include <span>
-#include <sstream>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -18,6 +18,7 @@
 #include <cohort/base/log.h>
 
 #include "base/crc32c.h"
+#include "base/json.h"
 #include "base/quiet_thread.h"
 #include "checkpoint/format/file.h"
 #include "checkpoint/format/safetensors.h"
@@ -136,7 +137,9 @@ void CheckpointWriter::plan(const Workers& workers) {
       pieces_.push_back({name, name, entry, {.rows = rows}});
     }
   }
-  for (const Part& part : divide(divisible, workers.size())) {
+  const std::vector<Part> parts = divide(divisible, workers.size());
+  pieces_.reserve(pieces_.size() + parts.size());
+  for (const Part& part : parts) {
     PlannedPiece piece = shared[part.value];
     piece.part = part;
     piece.tensor = tensor_name(piece.name, piece.entry.shape, part);
@@ -144,6 +147,7 @@ void CheckpointWriter::plan(const Workers& workers) {
   }
   own_ = pieces_of(workers.rank());
   std::vector<NamedTensor> tensors;
+  tensors.reserve(own_.size());
   std::unordered_map<std::string_view, PlannedPiece*> by_tensor;
   for (PlannedPiece* piece : own_) {
     tensors.push_back({piece->tensor, piece->entry.dtype, piece->shape()});
@@ -237,27 +241,39 @@ FileEntry CheckpointWriter::write_file(const std::string& path) {
 /// What a worker tells the first one of its file: size, checksum, and the checksums of its pieces.
 std::string CheckpointWriter::report(const FileEntry& file, int rank) {
   std::string text = fmt::format("{} {}", file.size, file.checksum);
-  for (const PlannedPiece* piece : pieces_of(rank)) text += fmt::format(" {}", piece->checksum);
+  for (const PlannedPiece* piece : pieces_of(rank)) {
+    text += ' ';
+    append_number(text, std::int64_t{piece->checksum});
+  }
   return text;
 }
 
 Manifest CheckpointWriter::manifest_of(const std::vector<std::string>& reports) {
   const auto workers = static_cast<int>(reports.size());
   Manifest manifest{.step = step_, .workers = workers, .metrics = metrics_};
+  std::vector<std::string> names;
   for (int worker = 0; worker < workers; ++worker) {
+    names.push_back(file_name(worker, workers));
     const auto pieces = pieces_of(worker);
     if (pieces.empty()) continue;
-    std::istringstream report(reports[static_cast<std::size_t>(worker)]);
-    FileEntry& file = manifest.files[file_name(worker, workers)];
-    report >> file.size >> file.checksum;
-    for (PlannedPiece* piece : pieces) report >> piece->checksum;
-    COHORT_CHECK(!report.fail());
+    const std::string& report = reports[static_cast<std::size_t>(worker)];
+    const char* at = report.data();
+    const char* const last = at + report.size();
+    const auto next = [&](auto& number) {
+      const auto [end, error] = std::from_chars(at, last, number);
+      COHORT_CHECK(error == std::errc());
+      at = std::min(end + 1, last);
+    };
+    FileEntry& file = manifest.files[names.back()];
+    next(file.size);
+    next(file.checksum);
+    for (PlannedPiece* piece : pieces) next(piece->checksum);
   }
-  // Pieces of a value were planned in the order of their rows.
+  // Pieces were planned in the order of names, and of their rows.
   for (const PlannedPiece& piece : pieces_) {
-    ValueEntry& entry = manifest.values.try_emplace(piece.name, piece.entry).first->second;
-    entry.pieces.push_back({file_name(piece.part.worker, workers), piece.tensor, piece.part.first_row,
-                            piece.part.rows, piece.checksum});
+    ValueEntry& entry = manifest.values.try_emplace(manifest.values.end(), piece.name, piece.entry)->second;
+    entry.pieces.push_back({names[static_cast<std::size_t>(piece.part.worker)], piece.tensor,
+                            piece.part.first_row, piece.part.rows, piece.checksum});
   }
   return manifest;
 }

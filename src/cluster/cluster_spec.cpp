@@ -14,7 +14,7 @@
 #include <cohort/cluster/cluster_spec_json.h>
 #include <cohort/cluster/worker.h>
 
-#include "json_text.h"
+#include "base/json.h"
 
 namespace cohort {
 
@@ -96,7 +96,7 @@ bool has_no_gaps(const ClusterSpec::Tasks& tasks) {
 }  // namespace
 
 ClusterSpec cluster_spec_from_json(std::string_view json) {
-  const Json spec = parse_json(json, "the cluster", kForm);
+  const Json spec = parse_json<Json>(json, "the cluster", kForm);
   if (!spec.is_object()) throw InvalidArgument("the cluster is {}; write {}", quote(spec), kForm);
   std::map<std::string, ClusterSpec::Tasks, std::less<>> jobs;
   for (const auto& [job, tasks] : spec.items()) jobs.emplace(job, tasks_of(tasks, job));

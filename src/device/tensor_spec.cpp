@@ -32,9 +32,10 @@ std::string_view to_string(DType dtype) noexcept {
 }
 
 DType parse_dtype(std::string_view name) {
+  for (const DType dtype : kAllDTypes)
+    if (to_string(dtype) == name) return dtype;
   std::string known;
   for (const DType dtype : kAllDTypes) {
-    if (to_string(dtype) == name) return dtype;
     known += known.empty() ? "" : ", ";
     known += to_string(dtype);
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <optional>
 #include <span>
 #include <utility>
 
@@ -12,7 +13,8 @@
 #include <cohort/base/error.h>
 
 #include "base/bytes_text.h"
-#include "collective/record/job_report.h"
+#include "base/json.h"
+#include "collective/record/report_json.h"
 
 namespace cohort {
 namespace {
@@ -100,7 +102,9 @@ JobLook to_look(const Json& document) {
                             worker.at("memory_bytes"), worker.at("peak_memory_bytes")});
   for (const Json& communicator : document.at("communicators")) {
     const Json& rate = communicator.at("throughput");
-    look.communicators.push_back({report_from_json(communicator.at("members").dump(), "a look at a job"),
+    std::optional<JobReport> report = report_in(communicator.at("members"));
+    if (!report) throw InvalidArgument("its reports have another format");
+    look.communicators.push_back({std::move(*report),
                                   {rate.at("seconds"), rate.at("calls"), rate.at("bytes"),
                                    rate.at("seconds_in_calls"), rate.at("timed")}});
   }
@@ -171,7 +175,7 @@ std::string to_json(const JobLook& look) {
                                {"bytes", rate.bytes},
                                {"seconds_in_calls", rate.seconds_in_calls},
                                {"timed", rate.is_timed}}},
-                             {"members", Json::parse(to_json(report))}});
+                             {"members", to_json_value(report)}});
   const Json document{{"cohort_look", kLookFormat},
                       {"job", look.job},
                       {"chief_pid", look.chief},
@@ -187,13 +191,13 @@ std::string to_json(const JobLook& look) {
 
 JobLook look_from_json(std::string_view text) {
   int format = 0;
-  try {
-    const Json document = Json::parse(text);
-    format = document.at("cohort_look");
-    if (format == kLookFormat) return to_look(document);
-  } catch (const std::exception& error) {
-    throw InvalidArgument("a job has answered what is no look at it: {}", error.what());
-  }
+  const auto look = read_json<Json>(text, "a job has answered what is no look at it",
+                                    [&](const Json& document) -> std::optional<JobLook> {
+                                      format = document.at("cohort_look");
+                                      if (format != kLookFormat) return std::nullopt;
+                                      return to_look(document);
+                                    });
+  if (look) return *look;
   throw InvalidArgument("the job's Cohort answers in format {}, and this cohort-info reads format {}", format,
                         kLookFormat);
 }

@@ -15,6 +15,7 @@
 #include <cohort/base/error.h>
 #include <cohort/base/log.h>
 
+#include "base/json.h"
 #include "base/timeline_spans.h"
 #include "cluster/peer_watch.h"
 #include "collective/record/call_record.h"
@@ -77,7 +78,9 @@ constexpr std::string_view kBetweenCalls = "between calls";
 constexpr std::string_view kProgramsSpan = "span";
 
 std::string quoted_json(std::string_view text) {
-  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  std::string quoted;
+  append_quoted(quoted, text, BadUtf8::kReplace);
+  return quoted;
 }
 
 double microseconds(std::int64_t nanoseconds) { return static_cast<double>(nanoseconds) * 1e-3; }

@@ -18,6 +18,7 @@
 
 #include <cohort/base/error.h>
 
+#include "base/json.h"
 #include "supervised_task.h"
 
 namespace cohort::remote {
@@ -134,8 +135,8 @@ std::string to_text(const Introduction& introduction) {
 }
 
 Introduction parse_introduction(std::string_view text) {
-  try {
-    const nlohmann::json json = nlohmann::json::parse(text);
+  using Json = nlohmann::json;
+  return read_json<Json>(text, "a task introduces itself by what is no introduction", [](const Json& json) {
     Introduction introduction;
     json.at("type").get_to(introduction.task.type);
     introduction.task.id = integer<int>(json, "id");
@@ -149,9 +150,7 @@ Introduction parse_introduction(std::string_view text) {
     introduction.nonce_address = integer<std::uint64_t>(json, "nonce_address");
     introduction.nonce = integer<std::uint64_t>(json, "nonce");
     return introduction;
-  } catch (const nlohmann::json::exception& e) {
-    throw InvalidArgument("a task introduces itself by what is no introduction: {}", e.what());
-  }
+  });
 }
 
 SharedMemory make_rings() { return SharedMemory(kRingsBytes); }

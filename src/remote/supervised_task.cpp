@@ -18,8 +18,8 @@
 #include <cohort/base/error.h>
 #include <cohort/remote/task_place.h>
 
+#include "base/json.h"
 #include "base/system_calls.h"
-#include "cluster/json_text.h"
 #include "cluster/sockets.h"
 #include "handshake.h"
 
@@ -224,7 +224,7 @@ watch::Fd card_file(const TaskPlace& place) {
 }
 
 TaskPlace place_from_card(std::string_view card) {
-  const Json json = parse_json(card, kCard, kCardForm);
+  const Json json = parse_json<Json>(card, kCard, kCardForm);
   const Json& task = member(json, "task", kCardForm);
   const Json& descriptors = member(json, "descriptors", kCardForm);
   TaskPlace place{.task = {text_of(task, "type", kCardForm), number_of(task, "index", 0, kCardForm)},
@@ -245,7 +245,7 @@ TaskPlace place_from_card(std::string_view card) {
 std::string addresses_to_json(std::span<const Address> addresses) { return json_of(addresses).dump(); }
 
 std::vector<Address> addresses_from_json(std::string_view text) {
-  return addresses_of(parse_json(text, kAddresses, kAddressForm));
+  return addresses_of(parse_json<Json>(text, kAddresses, kAddressForm));
 }
 
 void SupervisorLine::send(SupervisorWord word) const {

@@ -7,7 +7,7 @@
 
 #include <cohort/base/error.h>
 
-#include "cluster/json_text.h"
+#include "base/json.h"
 
 namespace cohort {
 namespace {
@@ -82,7 +82,7 @@ std::map<std::string, const Json*, ByNumber> pods_of(const Json& items, const st
 KubernetesClusterResolver::KubernetesClusterResolver(std::string_view pods, KubernetesOptions options,
                                                      const Environment& variables)
     : options_(std::move(options)) {
-  const Json list = parse_json(pods, "the list of pods", kPodForm);
+  const Json list = parse_json<Json>(pods, "the list of pods", kPodForm);
   const auto items = list.find("items");
   if (!list.is_object() || items == list.end() || !items->is_array())
     throw InvalidArgument("the list of pods is {}; write {}", quote(list), kPodForm);

@@ -7,7 +7,7 @@
 #include <cohort/base/error.h>
 #include <cohort/cluster/cluster_spec_json.h>
 
-#include "cluster/json_text.h"
+#include "base/json.h"
 
 namespace cohort {
 namespace {
@@ -20,7 +20,7 @@ constexpr std::string_view kTfConfigForm =
 Json parse(const Environment& variables) {
   const auto found = variables.find("TF_CONFIG");
   if (found == variables.end()) return Json::object();
-  Json config = parse_json(found->second, "TF_CONFIG", kTfConfigForm);
+  Json config = parse_json<Json>(found->second, "TF_CONFIG", kTfConfigForm);
   // As in the original, which takes any empty value for an empty object.
   if (config.is_null() || (config.is_array() && config.empty())) return Json::object();
   if (!config.is_object()) throw InvalidArgument("TF_CONFIG is {}; write {}", quote(config), kTfConfigForm);

@@ -13,12 +13,16 @@
 #include <cohort/base/error.h>
 #include <cohort/base/log.h>
 
+#include "base/json.h"
 #include "device/device_runtime.h"
 
 namespace cohort {
 namespace {
 
+using Json = nlohmann::json;
 using Identities = std::vector<std::string>;
+
+constexpr const char* kOfAnother = "another worker says of its devices what cannot be read";
 
 Identities identities_of(std::span<const Device> devices) {
   Identities identities;
@@ -29,8 +33,9 @@ Identities identities_of(std::span<const Device> devices) {
 /// What each worker sees, by rank.
 std::vector<Identities> seen_by_all(Bootstrap& bootstrap, std::span<const Device> own) {
   std::vector<Identities> seen;
-  for (const std::string& text : bootstrap.exchange(nlohmann::json(identities_of(own)).dump()))
-    seen.push_back(nlohmann::json::parse(text).get<Identities>());
+  for (const std::string& text : bootstrap.exchange(Json(identities_of(own)).dump()))
+    seen.push_back(
+        read_json<Json>(text, kOfAnother, [](const Json& json) { return json.get<Identities>(); }));
   return seen;
 }
 
@@ -102,16 +107,17 @@ struct Report {
 };
 
 std::string text_of(const Report& report) {
-  return nlohmann::json{{"names", report.names},
-                        {"identities", report.identities},
-                        {"refusal", report.refusal},
-                        {"missing", report.missing}}
+  return Json{{"names", report.names},
+              {"identities", report.identities},
+              {"refusal", report.refusal},
+              {"missing", report.missing}}
       .dump();
 }
 
 Report report_of(const std::string& text) {
-  const nlohmann::json json = nlohmann::json::parse(text);
-  return {json.at("names"), json.at("identities"), json.at("refusal"), json.at("missing")};
+  return read_json<Json>(text, kOfAnother, [](const Json& json) {
+    return Report{json.at("names"), json.at("identities"), json.at("refusal"), json.at("missing")};
+  });
 }
 
 std::string refusal_of(std::span<const Device> devices, CommunicationImplementation implementation) {

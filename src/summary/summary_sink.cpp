@@ -14,6 +14,7 @@
 #include <cohort/base/error.h>
 
 #include "base/clocks.h"
+#include "base/json.h"
 #include "base/system_calls.h"
 #include "event_message.h"
 #include "input/files/foreign_data.h"
@@ -114,7 +115,7 @@ class JsonLinesSink final : public TextSink {
   void append_line(const SummaryValue& value) override {
     fmt::format_to(std::back_inserter(line_), R"({{"step":{},"wall_time":{:.6f},"tag":)", value.step,
                    value.wall_time);
-    append_json(line_, value.tag);
+    append_quoted(line_, value.tag, BadUtf8::kLatin1);
     line_ += ",\"value\":";
     append_json(line_, value);
     line_ += "}\n";

@@ -10,6 +10,7 @@
 
 #include <cohort/base/environment.h>
 
+#include "base/json.h"
 #include "device/machine.h"
 #include "facts.h"
 
@@ -64,9 +65,11 @@ std::vector<BindingFacts> gather_bindings(int argc, char** argv) {
   mpi::Session session(argc, argv);
   std::vector<BindingFacts> bindings;
   for (const std::string& blob : session.exchange(to_json_value(own_binding(session.self())).dump())) {
-    const Json each = Json::parse(blob);
-    bindings.push_back({each["rank"], each["node"], each["host"], each["cores"], each["numa_nodes"],
-                        each["gpus"], each["networks"]});
+    bindings.push_back(
+        read_json<Json>(blob, "a worker says of its place what cannot be read", [](const Json& each) {
+          return BindingFacts{each.at("rank"),       each.at("node"), each.at("host"),    each.at("cores"),
+                              each.at("numa_nodes"), each.at("gpus"), each.at("networks")};
+        }));
   }
   return bindings;
 }

@@ -222,19 +222,22 @@ void compare_checksum(std::uint32_t checksum, const std::string& name, const Pie
 
 }  // namespace
 
-void PieceReader::open(const std::string& name, const ValueEntry& value) {
-  for (const Piece& piece : value.pieces) static_cast<void>(locate(name, value, piece));
+std::vector<PieceReader::Place> PieceReader::open(const std::string& name, const ValueEntry& value) {
+  std::vector<Place> places;
+  places.reserve(value.pieces.size());
+  for (const Piece& piece : value.pieces) places.push_back(locate(name, value, piece));
+  return places;
 }
 
 Tensor PieceReader::read(const std::string& name, const ValueEntry& value) {
-  open(name, value);
+  const std::vector<Place> places = open(name, value);
   Tensor whole = Tensor::uninitialized(value.shape, value.dtype);
   std::span<std::byte> rest = whole.raw();
-  for (const Piece& piece : value.pieces) {
-    const auto [file, place] = locate(name, value, piece);
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    const auto& [file, place] = places[i];
     const auto bytes = rest.first(place.bytes());
     file->read(place.begin, bytes);
-    compare_checksum(detail::crc32c(bytes), name, piece, *file);
+    compare_checksum(detail::crc32c(bytes), name, value.pieces[i], *file);
     rest = rest.subspan(bytes.size());
   }
   return whole;
@@ -245,8 +248,7 @@ void PieceReader::check(const std::string& name, const ValueEntry& value, const 
   compare_checksum(checksum_of(*file, place.begin, place.bytes()), name, piece, *file);
 }
 
-std::pair<const InputFile*, TensorPlace> PieceReader::locate(const std::string& name, const ValueEntry& value,
-                                                             const Piece& piece) {
+PieceReader::Place PieceReader::locate(const std::string& name, const ValueEntry& value, const Piece& piece) {
   auto& open = files_[piece.file];
   if (open == nullptr) open = std::make_unique<OpenFile>(folder_ + "/" + piece.file);
   const auto found = open->header.tensors.find(piece.tensor);

@@ -98,12 +98,13 @@ class PieceReader {
   /// Unavailable when it cannot be read.
   [[nodiscard]] Tensor read(const std::string& name, const ValueEntry& value);
 
-  /// Opens the files of a value: it can be read later, also when they have been removed. @throws as read().
-  void open(const std::string& name, const ValueEntry& value);
-  /// The file of a piece, and its place there: a manifest is not believed before memory is allocated.
-  /// @throws as read().
-  std::pair<const InputFile*, TensorPlace> locate(const std::string& name, const ValueEntry& value,
-                                                  const Piece& piece);
+  /// The file of a piece, and its place there.
+  using Place = std::pair<const InputFile*, TensorPlace>;
+
+  /// Opens the files of a value: it can be read later, also when they have been removed. The places of its
+  /// pieces: a manifest is not believed before memory is allocated. @throws as read().
+  std::vector<Place> open(const std::string& name, const ValueEntry& value);
+  Place locate(const std::string& name, const ValueEntry& value, const Piece& piece);
 
   /// Only checks a piece. @throws as read().
   void check(const std::string& name, const ValueEntry& value, const Piece& piece);

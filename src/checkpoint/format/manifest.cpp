@@ -2,10 +2,11 @@
 
 #include <algorithm>
 #include <charconv>
+#include <functional>
 #include <iterator>
 #include <limits>
-#include <set>
 #include <span>
+#include <unordered_set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -14,7 +15,7 @@
 #include <cohort/base/error.h>
 
 #include "base/crc32c.h"
-#include "json.h"
+#include "base/json.h"
 
 namespace cohort::checkpoint {
 namespace {
@@ -30,11 +31,12 @@ class Lines {
   Lines(const Lines&) = delete;
   Lines& operator=(const Lines&) = delete;
 
-  template <class... Args>
-  void add(fmt::format_string<Args...> format, Args&&... args) {
+  /// Its value follows.
+  void begin(std::string_view name) {
     text_ += is_first_ ? "\n" : ",\n";
     is_first_ = false;
-    fmt::format_to(std::back_inserter(text_), format, std::forward<Args>(args)...);
+    append_quoted(text_, name, BadUtf8::kRefuse);
+    text_ += ':';
   }
 
  private:
@@ -53,15 +55,32 @@ std::string checksum_of_lines(std::string_view text) {
   return hexadecimal(checksum);
 }
 
-std::string pieces_of(const ValueEntry& value) {
-  std::string text;
+void append_checksum(std::string& out, std::uint32_t checksum) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  out += R"({"crc32c":")";
+  for (int shift = 28; shift >= 0; shift -= 4) out += kDigits[checksum >> shift & 15U];
+}
+
+void append_value(std::string& out, const ValueEntry& value) {
+  out += R"({"dtype":")";
+  out += to_string(value.dtype);
+  out += R"(","pieces":[)";
   for (const Piece& piece : value.pieces) {
-    fmt::format_to(std::back_inserter(text),
-                   R"({}{{"crc32c":"{:08x}","file":{},"first_row":{},"rows":{},"tensor":{}}})",
-                   text.empty() ? "" : ",", piece.checksum, checkpoint::quoted(piece.file), piece.first_row,
-                   piece.rows, checkpoint::quoted(piece.tensor));
+    if (&piece != value.pieces.data()) out += ',';
+    append_checksum(out, piece.checksum);
+    out += R"(","file":)";
+    append_quoted(out, piece.file, BadUtf8::kRefuse);
+    out += R"(,"first_row":)";
+    append_number(out, piece.first_row);
+    out += R"(,"rows":)";
+    append_number(out, piece.rows);
+    out += R"(,"tensor":)";
+    append_quoted(out, piece.tensor, BadUtf8::kRefuse);
+    out += '}';
   }
-  return text;
+  out += R"(],"shape":)";
+  append_list(out, value.shape.extents());
+  out += '}';
 }
 
 }  // namespace
@@ -69,25 +88,33 @@ std::string pieces_of(const ValueEntry& value) {
 std::string hexadecimal(std::uint32_t checksum) { return fmt::format("{:08x}", checksum); }
 
 std::string to_json(const Manifest& manifest) {
-  std::string content = R"({"files":)";
+  constexpr std::string_view kBeginning = R"({"checkpoint":)";
+  std::string text(kBeginning);
+  text += R"({"files":)";
   {
-    Lines files(content);
-    for (const auto& [name, file] : manifest.files)
-      files.add(R"({}:{{"crc32c":"{:08x}","size":{}}})", checkpoint::quoted(name), file.checksum, file.size);
+    Lines files(text);
+    for (const auto& [name, file] : manifest.files) {
+      files.begin(name);
+      append_checksum(text, file.checksum);
+      fmt::format_to(std::back_inserter(text), R"(","size":{}}})", file.size);
+    }
   }
   if (!manifest.metrics.empty()) {
-    // Numbers as the library writes them that reads them, for the checksum is taken of that.
-    fmt::format_to(std::back_inserter(content), R"(,"metrics":{})", nlohmann::json(manifest.metrics).dump());
+    // Numbers as the library writes them that reads them: earlier versions take the checksum of that.
+    fmt::format_to(std::back_inserter(text), R"(,"metrics":{})", nlohmann::json(manifest.metrics).dump());
   }
-  fmt::format_to(std::back_inserter(content), R"(,"step":{},"values":)", manifest.step);
+  fmt::format_to(std::back_inserter(text), R"(,"step":{},"values":)", manifest.step);
   {
-    Lines values(content);
-    for (const auto& [name, value] : manifest.values)
-      values.add(R"({}:{{"dtype":"{}","pieces":[{}],"shape":{}}})", checkpoint::quoted(name),
-                 to_string(value.dtype), pieces_of(value), list_of_extents(value.shape));
+    Lines values(text);
+    for (const auto& [name, value] : manifest.values) {
+      values.begin(name);
+      append_value(text, value);
+    }
   }
-  fmt::format_to(std::back_inserter(content), R"(,"version":{},"workers":{}}})", kVersion, manifest.workers);
-  return fmt::format("{{\"checkpoint\":{},\n\"crc32c\":\"{}\"}}\n", content, checksum_of_lines(content));
+  fmt::format_to(std::back_inserter(text), R"(,"version":{},"workers":{}}})", kVersion, manifest.workers);
+  const std::string checksum = checksum_of_lines(std::string_view(text).substr(kBeginning.size()));
+  fmt::format_to(std::back_inserter(text), ",\n\"crc32c\":\"{}\"}}\n", checksum);
+  return text;
 }
 
 std::string safetensors_index(const Manifest& manifest) {
@@ -95,13 +122,16 @@ std::string safetensors_index(const Manifest& manifest) {
   std::map<std::string_view, std::string_view> files;
   for (const auto& [name, value] : manifest.values) {
     bytes += value.shape.elements() * size_of(value.dtype);
-    for (const Piece& piece : value.pieces) files.emplace(piece.tensor, piece.file);
+    // At the end, as the tensors of a value most often follow those of the one before.
+    for (const Piece& piece : value.pieces) files.emplace_hint(files.end(), piece.tensor, piece.file);
   }
   std::string text = fmt::format(R"({{"metadata":{{"total_size":{}}},"weight_map":)", bytes);
   {
     Lines places(text);
-    for (const auto& [tensor, file] : files)
-      places.add("{}:{}", checkpoint::quoted(tensor), checkpoint::quoted(file));
+    for (const auto& [tensor, file] : files) {
+      places.begin(tensor);
+      append_quoted(text, file, BadUtf8::kRefuse);
+    }
   }
   return text + "}\n";
 }
@@ -109,78 +139,97 @@ std::string safetensors_index(const Manifest& manifest) {
 namespace {
 
 using Json = nlohmann::json;
-
-std::string checksum_of_text(const std::string& text) {
-  return hexadecimal(detail::crc32c(std::as_bytes(std::span(text))));
-}
+using Kind = JsonValue::Kind;
 
 // How a manifest is read: whatever it says may be wrong.
+
+/// What a value of the manifest is called in messages: made into text when there is one.
+struct Subject {
+  std::string_view path;
+  std::string_view kind = {};  ///< `value` or `file`; empty: the manifest itself
+  std::string_view name = {};
+};
+
+std::string in_words(const Subject& subject) {
+  return subject.kind.empty() ? fmt::format("'{}'", subject.path)
+                              : fmt::format("'{}': {} '{}'", subject.path, subject.kind, subject.name);
+}
 
 /// Reads members of objects, and says which one is wrong.
 class Members {
  public:
-  Members(const Json& object, std::string where) : object_(object), where_(std::move(where)) {
-    if (!object.is_object()) throw DataLoss("{} is no object", where_);
+  Members(const JsonValue& object, const Subject& subject) : object_(object), subject_(subject) {
+    if (!object.is(Kind::kObject)) fail(" is no object");
   }
 
-  [[nodiscard]] bool has(const char* key) const { return object_.contains(key); }
+  [[nodiscard]] bool has(const char* key) const { return object_.find(key) != nullptr; }
 
-  [[nodiscard]] const Json& at(const char* key) const {
-    const auto found = object_.find(key);
-    if (found == object_.end()) throw DataLoss("{} has no '{}'", where_, key);
+  [[nodiscard]] const JsonValue& at(const char* key) const {
+    const JsonValue* const found = object_.find(key);
+    if (found == nullptr) fail(" has no '{}'", key);
     return *found;
   }
 
-  [[nodiscard]] std::int64_t count(const char* key) const {
-    const Json& value = at(key);
-    constexpr auto kMost = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
-    if (!value.is_number_unsigned() || value.get<std::uint64_t>() > kMost)
-      throw DataLoss("{}: its '{}' is no number from 0", where_, key);
-    return value.get<std::int64_t>();
-  }
-
-  [[nodiscard]] std::string text(const char* key) const {
-    const Json& value = at(key);
-    if (!value.is_string()) throw DataLoss("{}: its '{}' is no text", where_, key);
-    return value.get<std::string>();
-  }
-
-  [[nodiscard]] std::uint32_t checksum(const char* key) const {
-    const std::string digits = text(key);
-    std::uint32_t value = 0;
-    const char* last = digits.data() + digits.size();
-    if (digits.size() != 8 || std::from_chars(digits.data(), last, value, 16).ptr != last)
-      throw DataLoss("{}: its '{}' is no checksum of 8 digits", where_, key);
+  /// Its value, an object as well.
+  [[nodiscard]] const JsonValue& object(const char* key) const {
+    const JsonValue& value = at(key);
+    if (!value.is(Kind::kObject)) fail(": its {} are no object", key);
     return value;
   }
 
-  [[nodiscard]] const std::string& where() const noexcept { return where_; }
+  [[nodiscard]] std::int64_t count(const char* key) const {
+    const auto number = at(key).number<std::int64_t>();
+    if (!number || *number < 0) fail(": its '{}' is no number from 0", key);
+    return *number;
+  }
+
+  [[nodiscard]] std::string_view text(const char* key) const {
+    const JsonValue& value = at(key);
+    if (!value.is(Kind::kText)) fail(": its '{}' is no text", key);
+    return value.text();
+  }
+
+  [[nodiscard]] std::uint32_t checksum(const char* key) const {
+    const std::string_view digits = text(key);
+    std::uint32_t value = 0;
+    const char* last = digits.data() + digits.size();
+    if (digits.size() != 8 || std::from_chars(digits.data(), last, value, 16).ptr != last)
+      fail(": its '{}' is no checksum of 8 digits", key);
+    return value;
+  }
+
+  /// Throws DataLoss.
+  template <class... Args>
+  [[noreturn]] void fail(fmt::format_string<Args...> format, Args&&... args) const {
+    throw DataLoss("{}{}", in_words(subject_), fmt::format(format, std::forward<Args>(args)...));
+  }
 
  private:
-  const Json& object_;
-  std::string where_;
+  const JsonValue& object_;
+  const Subject& subject_;
 };
 
 /// The name of a file in the folder itself: a manifest must not lead anywhere else.
-std::string plain_name(std::string name, const std::string& where) {
-  if (name.empty() || name == "." || name == ".." ||
-      name.find_first_of(std::string_view("/\0", 2)) != std::string::npos)
-    throw DataLoss("{}: '{}' is no name of a file in this folder", where, name);
-  return name;
+void require_plain_name(std::string_view name, const Members& members) {
+  if (name.empty() || name == "." || name == ".." || name.find('/') != std::string_view::npos ||
+      name.find('\0') != std::string_view::npos)
+    members.fail(": '{}' is no name of a file in this folder", name);
 }
 
 Shape shape_in(const Members& members) {
   std::vector<std::int64_t> extents;
-  const Json& list = members.at("shape");
-  if (!list.is_array()) throw DataLoss("{}: its shape is no list", members.where());
-  for (const Json& extent : list) {
-    if (!extent.is_number_integer()) throw DataLoss("{}: its shape is no list of numbers", members.where());
-    extents.push_back(extent.get<std::int64_t>());
+  extents.reserve(Shape::kLargestRank);
+  const JsonValue& list = members.at("shape");
+  if (!list.is(Kind::kList)) members.fail(": its shape is no list");
+  for (const JsonValue& each : list) {
+    const auto extent = each.number<std::int64_t>();
+    if (!extent) members.fail(": its shape is no list of numbers");
+    extents.push_back(*extent);
   }
   try {
     return Shape(extents);
   } catch (const InvalidArgument& error) {
-    throw DataLoss("{}: {}", members.where(), error.what());
+    members.fail(": {}", error.what());
   }
 }
 
@@ -188,52 +237,66 @@ DType dtype_in(const Members& members) {
   try {
     return parse_dtype(members.text("dtype"));
   } catch (const InvalidArgument& error) {
-    throw DataLoss("{}: {}", members.where(), error.what());
+    members.fail(": {}", error.what());
   }
 }
 
-ValueEntry value_in(const Json& json, const std::string& where, const Manifest& manifest) {
-  const Members members(json, where);
+ValueEntry value_in(const JsonValue& json, const Subject& subject, const Manifest& manifest) {
+  const Members members(json, subject);
   ValueEntry value{dtype_in(members), shape_in(members), {}};
-  const Json& pieces = members.at("pieces");
-  if (!pieces.is_array()) throw DataLoss("{}: its pieces are no list", where);
+  const JsonValue& pieces = members.at("pieces");
+  if (!pieces.is(Kind::kList)) members.fail(": its pieces are no list");
   std::int64_t next_row = 0;
-  for (const Json& each : pieces) {
-    const Members piece(each, where);
-    value.pieces.push_back({plain_name(piece.text("file"), where), piece.text("tensor"),
-                            piece.count("first_row"), piece.count("rows"), piece.checksum("crc32c")});
+  for (const JsonValue& each : pieces) {
+    const Members piece(each, subject);
+    const std::string_view file = piece.text("file");
+    if (!manifest.files.contains(file)) {
+      require_plain_name(file, members);
+      members.fail(": file '{}' is not listed", file);
+    }
+    value.pieces.push_back({std::string(file), std::string(piece.text("tensor")), piece.count("first_row"),
+                            piece.count("rows"), piece.checksum("crc32c")});
     const Piece& last = value.pieces.back();
-    if (!manifest.files.contains(last.file)) throw DataLoss("{}: file '{}' is not listed", where, last.file);
     if (last.first_row != next_row || last.rows > rows_of(value.shape) - next_row)
-      throw DataLoss("{}: its pieces do not follow each other", where);
+      members.fail(": its pieces do not follow each other");
     next_row += last.rows;
   }
-  if (value.pieces.empty() || next_row != rows_of(value.shape)) {
-    throw DataLoss("{}: its pieces have {} rows, and it has {}", where, next_row, rows_of(value.shape));
-  }
+  if (value.pieces.empty() || next_row != rows_of(value.shape))
+    members.fail(": its pieces have {} rows, and it has {}", next_row, rows_of(value.shape));
   return value;
 }
 
 std::map<std::string, double> metrics_in(const Members& content) {
-  const Json& json = content.at("metrics");
-  if (!json.is_object()) throw DataLoss("{}: its metrics are no object", content.where());
   std::map<std::string, double> metrics;
-  for (const auto& [name, value] : json.items()) {
-    if (!value.is_number()) throw DataLoss("{}: its metric '{}' is no number", content.where(), name);
-    metrics[name] = value.get<double>();
+  for (const JsonValue& name : content.object("metrics")) {
+    const auto number = name.value().number<double>();
+    if (!number) content.fail(": its metric '{}' is no number", name.text());
+    metrics.emplace(name.text(), *number);
   }
   return metrics;
 }
 
 /// Each tensor is one piece: values are not larger than their files, and memory for them can be had.
 void require_tensors_once(const Manifest& manifest, const std::string& path) {
-  std::set<std::pair<std::string_view, std::string_view>> tensors;
+  using Tensor = std::pair<std::string_view, std::string_view>;  // its file and its name
+  const auto hash = [](const Tensor& tensor) {
+    return 31 * std::hash<std::string_view>()(tensor.first) + std::hash<std::string_view>()(tensor.second);
+  };
+  std::unordered_set<Tensor, decltype(hash)> tensors(manifest.values.size(), hash);
   for (const auto& [name, value] : manifest.values) {
     for (const Piece& piece : value.pieces)
       if (!tensors.emplace(piece.file, piece.tensor).second)
         throw DataLoss("'{}': value '{}': tensor '{}' of '{}' is used twice", path, name, piece.tensor,
                        piece.file);
   }
+}
+
+/// The checksum is of the text as Cohort writes it. Another program may have written the same file again, in
+/// another order or with other spaces and escapes.
+bool is_checksum_of(std::string_view content, std::string_view checksum) {
+  if (checksum_of_lines(content) == checksum) return true;
+  const std::string text = Json::parse(content).dump();
+  return hexadecimal(detail::crc32c(std::as_bytes(std::span(text)))) == checksum;
 }
 
 }  // namespace
@@ -245,9 +308,11 @@ Shape piece_shape(const Shape& shape, std::int64_t rows) {
 }
 
 Manifest parse_manifest(const std::string& text, const std::string& path) {
-  const auto json = parse_json<Json>(text, fmt::format("'{}'", path));
-  const Members whole(json, fmt::format("'{}'", path));
-  const Members content(whole.at("checkpoint"), fmt::format("'{}'", path));
+  const JsonDocument document(text, fmt::format("'{}'", path));
+  const Subject subject{path};
+  const Members whole(document.root(), subject);
+  const JsonValue& checked = whole.at("checkpoint");
+  const Members content(checked, subject);
   const std::int64_t version = content.count("version");
   if (version > kVersion) {
     throw Unimplemented(
@@ -255,7 +320,7 @@ Manifest parse_manifest(const std::string& text, const std::string& path) {
         version, kVersion);
   }
   if (version < 1) throw DataLoss("'{}' has version {} of the format, which there never was", path, version);
-  if (checksum_of_text(whole.at("checkpoint").dump()) != whole.text("crc32c"))
+  if (!is_checksum_of(checked.text(), whole.text("crc32c")))
     throw DataLoss("'{}' is damaged: its checksum is wrong", path);
 
   Manifest manifest;
@@ -265,13 +330,16 @@ Manifest parse_manifest(const std::string& text, const std::string& path) {
     throw DataLoss("'{}': {} workers cannot have written it", path, workers);
   manifest.workers = static_cast<int>(workers);
   if (content.has("metrics")) manifest.metrics = metrics_in(content);
-  for (const auto& [name, file] : content.at("files").items()) {
-    const Members members(file, fmt::format("'{}': file '{}'", path, name));
-    manifest.files[plain_name(name, members.where())] = {static_cast<std::uint64_t>(members.count("size")),
-                                                         members.checksum("crc32c")};
+  for (const JsonValue& name : content.object("files")) {
+    const Subject file{path, "file", name.text()};
+    const Members members(name.value(), file);
+    require_plain_name(name.text(), members);
+    manifest.files.emplace(name.text(), FileEntry{static_cast<std::uint64_t>(members.count("size")),
+                                                  members.checksum("crc32c")});
   }
-  for (const auto& [name, value] : content.at("values").items())
-    manifest.values[name] = value_in(value, fmt::format("'{}': value '{}'", path, name), manifest);
+  for (const JsonValue& name : content.object("values"))
+    manifest.values.emplace_hint(manifest.values.end(), name.text(),
+                                 value_in(name.value(), {path, "value", name.text()}, manifest));
   require_tensors_once(manifest, path);
   return manifest;
 }

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
@@ -47,7 +48,7 @@ struct Manifest {
   int workers = 1;                             ///< that wrote it
   std::map<std::string, double> metrics = {};  ///< by which the program judges it; finite numbers
   std::map<std::string, ValueEntry> values = {};
-  std::map<std::string, FileEntry> files = {};
+  std::map<std::string, FileEntry, std::less<>> files = {};
 };
 
 /// The number of rows that pieces divide.

@@ -12,16 +12,15 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include <cohort/base/error.h>
 
-#include "json.h"
+#include "base/json.h"
 
 namespace cohort::checkpoint {
 namespace {
 
-using Json = nlohmann::json;
+using Kind = JsonValue::Kind;
 
 static_assert(std::endian::native == std::endian::little, "safetensors has the least significant byte first");
 
@@ -33,6 +32,16 @@ constexpr const char* kMetadata = "__metadata__";
 constexpr std::array<std::string_view, kAllDTypes.size()> kDTypeNames{
     "I8", "I16", "I32", "I64", "U8", "U16", "U32", "U64", "F16", "BF16", "F32", "F64", "BOOL"};
 
+/// What a tensor is called in messages: made into text when there is one.
+struct TensorIn {
+  std::string_view name;
+  std::string_view path;
+};
+
+std::string in_words(const TensorIn& tensor) {
+  return fmt::format("tensor '{}' in '{}'", tensor.name, tensor.path);
+}
+
 std::string_view safetensors_name(DType dtype) { return kDTypeNames[static_cast<std::size_t>(dtype)]; }
 
 std::optional<DType> dtype_named(std::string_view name) {
@@ -41,53 +50,48 @@ std::optional<DType> dtype_named(std::string_view name) {
   return static_cast<DType>(found - kDTypeNames.begin());
 }
 
-/// A number of at most 2^63-1.
-std::optional<std::int64_t> count_in(const Json& value) {
-  if (!value.is_number_unsigned()) return std::nullopt;
-  const auto count = value.get<std::uint64_t>();
-  if (count > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) return std::nullopt;
-  return static_cast<std::int64_t>(count);
-}
-
-std::vector<std::int64_t> counts_in(const Json& entry, const char* key, const std::string& what) {
-  const auto member = entry.find(key);
+/// Of numbers from 0 to 2^63-1.
+std::vector<std::int64_t> counts_in(const JsonValue& entry, const char* key, const TensorIn& tensor) {
+  const JsonValue* const list = entry.find(key);
   std::vector<std::int64_t> counts;
-  bool is_list = member != entry.end() && member->is_array();
-  for (std::size_t i = 0; is_list && i < member->size(); ++i) {
-    const auto count = count_in((*member)[i]);
-    is_list = count.has_value();
-    counts.push_back(count.value_or(0));
+  counts.reserve(Shape::kLargestRank);
+  bool is_list = list != nullptr && list->is(Kind::kList);
+  if (is_list) {
+    for (const JsonValue& each : *list) {
+      counts.push_back(each.number<std::int64_t>().value_or(-1));
+      is_list = is_list && counts.back() >= 0;
+    }
   }
-  if (!is_list) throw DataLoss("{}: its {} is no list of numbers", what, key);
+  if (!is_list) throw DataLoss("{}: its {} is no list of numbers", in_words(tensor), key);
   return counts;
 }
 
-Shape shape_in(const Json& entry, const std::string& what) {
-  const auto extents = counts_in(entry, "shape", what);
+Shape shape_in(const JsonValue& entry, const TensorIn& tensor) {
+  const auto extents = counts_in(entry, "shape", tensor);
   try {
     return Shape(extents);
   } catch (const InvalidArgument& error) {
-    throw DataLoss("{}: {}", what, error.what());
+    throw DataLoss("{}: {}", in_words(tensor), error.what());
   }
 }
 
-TensorPlace place_in(const Json& entry, std::uint64_t data_begin, std::uint64_t data_bytes,
-                     const std::string& what) {
-  if (!entry.is_object()) throw DataLoss("{}: its entry in the header is no object", what);
-  const auto dtype_entry = entry.find("dtype");
-  if (dtype_entry == entry.end() || !dtype_entry->is_string()) throw DataLoss("{}: it has no dtype", what);
-  const auto dtype = dtype_named(dtype_entry->get_ref<const std::string&>());
-  if (!dtype)
-    throw DataLoss("{}: dtype '{}' is unknown here", what, dtype_entry->get_ref<const std::string&>());
+TensorPlace place_in(const JsonValue& entry, std::uint64_t data_begin, std::uint64_t data_bytes,
+                     const TensorIn& tensor) {
+  if (!entry.is(Kind::kObject)) throw DataLoss("{}: its entry in the header is no object", in_words(tensor));
+  const JsonValue* const named = entry.find("dtype");
+  if (named == nullptr || !named->is(Kind::kText)) throw DataLoss("{}: it has no dtype", in_words(tensor));
+  const auto dtype = dtype_named(named->text());
+  if (!dtype) throw DataLoss("{}: dtype '{}' is unknown here", in_words(tensor), named->text());
 
-  TensorPlace place{*dtype, shape_in(entry, what), 0};
-  const auto offsets = counts_in(entry, "data_offsets", what);
+  TensorPlace place{*dtype, shape_in(entry, tensor), 0};
+  const auto offsets = counts_in(entry, "data_offsets", tensor);
   if (offsets.size() != 2 || offsets[0] > offsets[1] || static_cast<std::uint64_t>(offsets[1]) > data_bytes)
-    throw DataLoss("{}: its place does not lie within the file's {} bytes of data", what, data_bytes);
+    throw DataLoss("{}: its place does not lie within the file's {} bytes of data", in_words(tensor),
+                   data_bytes);
   const auto bytes = static_cast<std::uint64_t>(offsets[1] - offsets[0]);
   // Division, for the number of bytes may not fit 64 bits.
   if (bytes % size_of(*dtype) != 0 || bytes / size_of(*dtype) != place.shape.elements()) {
-    throw DataLoss("{}: {} bytes are not what {}{} has", what, bytes, to_string(*dtype),
+    throw DataLoss("{}: {} bytes are not what {}{} has", in_words(tensor), bytes, to_string(*dtype),
                    to_string(place.shape));
   }
   place.begin = data_begin + static_cast<std::uint64_t>(offsets[0]);
@@ -129,21 +133,24 @@ SafetensorsHeader read_header(const InputFile& file) {
   }
   std::string text(length, '\0');
   file.read(sizeof length, std::as_writable_bytes(std::span(text)));
-  const auto json = parse_json<Json>(text, fmt::format("the header of '{}'", file.path()));
-  if (!json.is_object()) throw DataLoss("the header of '{}' is no object of tensors", file.path());
+  const JsonDocument document(text, fmt::format("the header of '{}'", file.path()));
+  if (!document.root().is(Kind::kObject))
+    throw DataLoss("the header of '{}' is no object of tensors", file.path());
 
   SafetensorsHeader header;
   const std::uint64_t data_begin = sizeof length + length;
-  for (const auto& [name, entry] : json.items()) {
-    if (name != kMetadata) {
-      header.tensors.emplace(name, place_in(entry, data_begin, file.size() - data_begin,
-                                            fmt::format("tensor '{}' in '{}'", name, file.path())));
+  for (const JsonValue& name : document.root()) {
+    const JsonValue& entry = name.value();
+    if (name.text() != kMetadata) {
+      header.tensors.emplace(
+          name.text(), place_in(entry, data_begin, file.size() - data_begin, {name.text(), file.path()}));
       continue;
     }
-    if (!entry.is_object()) throw DataLoss("{} in '{}' is no object", kMetadata, file.path());
-    for (const auto& [key, value] : entry.items()) {
-      if (!value.is_string()) throw DataLoss("{} in '{}': '{}' is no text", kMetadata, file.path(), key);
-      header.metadata.emplace(key, value.get<std::string>());
+    if (!entry.is(Kind::kObject)) throw DataLoss("{} in '{}' is no object", kMetadata, file.path());
+    for (const JsonValue& key : entry) {
+      if (!key.value().is(Kind::kText))
+        throw DataLoss("{} in '{}': '{}' is no text", kMetadata, file.path(), key.text());
+      header.metadata.emplace(key.text(), key.value().text());
     }
   }
   require_no_gaps(header, data_begin, file);
@@ -152,18 +159,25 @@ SafetensorsHeader read_header(const InputFile& file) {
 
 std::string begin_safetensors(std::vector<NamedTensor>& tensors,
                               const std::map<std::string, std::string>& metadata) {
-  std::ranges::sort(tensors, [](const NamedTensor& a, const NamedTensor& b) {
+  const auto is_before = [](const NamedTensor& a, const NamedTensor& b) {
     return std::pair(size_of(b.dtype), std::string_view(a.name)) <
            std::pair(size_of(a.dtype), std::string_view(b.name));
-  });
+  };
+  // As most are, which come by name and have one dtype.
+  if (!std::ranges::is_sorted(tensors, is_before)) std::ranges::sort(tensors, is_before);
   std::string text;
-  const auto begin_member = [&](std::string_view name) {
-    text += text.empty() ? '{' : ',';
-    text += quoted(name) + ':';
+  const auto append_name = [&](std::string_view name, char before) {
+    text += before;
+    append_quoted(text, name, BadUtf8::kRefuse);
+    text += ':';
   };
   if (!metadata.empty()) {
-    begin_member(kMetadata);
-    text += Json(metadata).dump();
+    append_name(kMetadata, '{');
+    for (const auto& [key, value] : metadata) {
+      append_name(key, text.ends_with(':') ? '{' : ',');
+      append_quoted(text, value, BadUtf8::kRefuse);
+    }
+    text += '}';
   }
   std::unordered_set<std::string_view> names{kMetadata};
   std::uint64_t end = 0;
@@ -172,9 +186,14 @@ std::string begin_safetensors(std::vector<NamedTensor>& tensors,
       throw InvalidArgument("a safetensors file cannot have two tensors '{}'", tensor.name);
     const std::uint64_t begin = end;
     end += tensor.shape.elements() * size_of(tensor.dtype);
-    begin_member(tensor.name);
-    fmt::format_to(std::back_inserter(text), R"({{"dtype":"{}","shape":{},"data_offsets":[{},{}]}})",
-                   safetensors_name(tensor.dtype), list_of_extents(tensor.shape), begin, end);
+    append_name(tensor.name, text.empty() ? '{' : ',');
+    text += R"({"dtype":")";
+    text += safetensors_name(tensor.dtype);
+    text += R"(","shape":)";
+    append_list(text, tensor.shape.extents());
+    text += R"(,"data_offsets":)";
+    append_list(text, std::array{static_cast<std::int64_t>(begin), static_cast<std::int64_t>(end)});
+    text += '}';
   }
   text += text.empty() ? "{}" : "}";
   // The format allows spaces at the end; they align the elements.

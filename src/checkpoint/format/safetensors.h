@@ -7,6 +7,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include <cohort/device/dtype.h>
@@ -26,7 +27,7 @@ struct TensorPlace {
 };
 
 struct SafetensorsHeader {
-  std::map<std::string, TensorPlace> tensors = {};
+  std::unordered_map<std::string, TensorPlace> tensors = {};
   std::map<std::string, std::string> metadata = {};
 };
 

@@ -18,6 +18,7 @@
 #include <cohort/base/version.h>
 
 #include "base/files.h"
+#include "base/json.h"
 #include "base/system_calls.h"
 
 namespace cohort {
@@ -140,7 +141,7 @@ std::string contents_of(const std::filesystem::path& path) {
 std::optional<Json> parse(const std::filesystem::path& path) {
   const std::string text = contents_of(path);
   if (text.empty()) return std::nullopt;
-  Json document = Json::parse(text, nullptr, false);
+  Json document = is_nested_deeply(text) ? Json() : Json::parse(text, nullptr, false);
   if (!document.is_object() || document.value("format", "") != kFormat)
     throw Unusable("it is damaged, or of another format");
   if (document.value("version", "") != COHORT_VERSION)

@@ -1,11 +1,15 @@
-#include "job_report.h"
+#include "report_json.h"
 
 #include <algorithm>
 #include <array>
+#include <optional>
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include <cohort/base/error.h>
+
+#include "base/json.h"
 
 namespace cohort {
 namespace {
@@ -107,7 +111,10 @@ ReportedMember to_member(const Json& value) {
   return member;
 }
 
-JobReport to_report(const Json& document) {
+}  // namespace
+
+std::optional<JobReport> report_in(const Json& document) {
+  if (document.at("cohort_report") != kReportFormat) return std::nullopt;
   const Json& error = document.at("error");
   JobReport report{.communicator = document.at("communicator"),
                    .time = document.at("time"),
@@ -122,36 +129,36 @@ JobReport to_report(const Json& document) {
   return report;
 }
 
-}  // namespace
-
-std::string to_json(const JobReport& report) {
+Json to_json_value(const JobReport& report) {
   Json members = Json::array();
   for (const ReportedMember& member : report.members) members.push_back(to_json_value(member));
-  const Json document{{"cohort_report", kReportFormat},
-                      {"time", report.time},
-                      {"host", report.host},
-                      {"worker", report.worker},
-                      {"communicator", report.communicator},
-                      {"error",
-                       {{"code", report.error_code},
-                        {"text", report.error},
-                        {"call", report.error_call},
-                        {"member", report.error_member}}},
-                      {"lines", lines_of(report)},
-                      {"slow", report.slow},
-                      {"members", std::move(members)}};
-  return document.dump(1, ' ', false, Json::error_handler_t::replace) + '\n';
+  return {{"cohort_report", kReportFormat},
+          {"time", report.time},
+          {"host", report.host},
+          {"worker", report.worker},
+          {"communicator", report.communicator},
+          {"error",
+           {{"code", report.error_code},
+            {"text", report.error},
+            {"call", report.error_call},
+            {"member", report.error_member}}},
+          {"lines", lines_of(report)},
+          {"slow", report.slow},
+          {"members", std::move(members)}};
+}
+
+std::string to_json(const JobReport& report) {
+  return to_json_value(report).dump(1, ' ', false, Json::error_handler_t::replace) + '\n';
 }
 
 JobReport report_from_json(std::string_view text, std::string_view name) {
   int format = 0;
-  try {
-    const Json document = Json::parse(text);
-    format = document.at("cohort_report");
-    if (format == kReportFormat) return to_report(document);
-  } catch (const std::exception& error) {
-    throw InvalidArgument("{} is no report that COHORT_REPORT has named: {}", name, error.what());
-  }
+  const auto report = read_json<Json>(text, fmt::format("{} is no report that COHORT_REPORT has named", name),
+                                      [&](const Json& document) {
+                                        format = document.at("cohort_report");
+                                        return report_in(document);
+                                      });
+  if (report) return *report;
   throw InvalidArgument("{}: a report of format {}, and this cohort-info reads format {}", name, format,
                         kReportFormat);
 }

@@ -10,6 +10,7 @@
 #include <cohort/trainer/callbacks/row_loggers.h>
 #include <cohort/trainer/callbacks/tensor_board_logger.h>
 
+#include "base/json.h"
 #include "summary/log_file.h"
 
 namespace cohort {
@@ -171,9 +172,9 @@ void JsonLinesLogger::append(const Logs& row) {
   line_ = "{";
   for (const auto& [name, value] : row) {
     if (line_.size() > 1) line_ += ',';
-    append_json(line_, std::string_view(name));
+    append_quoted(line_, name, BadUtf8::kLatin1);
     line_ += ':';
-    append_json(line_, value);
+    append_number(line_, value);
   }
   line_ += "}\n";
   file().append(line_);
