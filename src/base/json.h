@@ -66,13 +66,8 @@ std::string quote(const Json& value) {
 /// and the names of an object, each with its value().
 class JsonValue {
  public:
-  enum class Kind : std::uint8_t {
-    kObject,
-    kList,
-    kText,
-    kNumber,
-    kWord
-  };  ///< a word is true, false or null
+  /// A word is true, false or null.
+  enum class Kind : std::uint8_t { kObject, kList, kText, kNumber, kWord };
 
   class Iterator {
    public:
