@@ -16,9 +16,6 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr ReduceOp kAllOps[] = {ReduceOp::kSum, ReduceOp::kMean, ReduceOp::kMin, ReduceOp::kMax,
-                                ReduceOp::kProd};
-
 std::string label(Communicator& communicator, DType dtype, ReduceOp op, std::size_t elements) {
   return fmt::format("member {} of {}, {} of {}[{}]", communicator.rank(), communicator.size(), to_string(op),
                      to_string(dtype), elements);

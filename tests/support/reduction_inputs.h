@@ -6,6 +6,9 @@
 
 namespace cohort::testing {
 
+inline constexpr ReduceOp kAllOps[] = {ReduceOp::kSum, ReduceOp::kMean, ReduceOp::kMin, ReduceOp::kMax,
+                                       ReduceOp::kProd};
+
 // Small integers, whose reduction is exact in any order of association, so that a wrong bit is a bug.
 
 /// What member `rank` contributes.

@@ -14,9 +14,6 @@
 namespace cohort::testing {
 namespace {
 
-constexpr ReduceOp kAllOps[] = {ReduceOp::kSum, ReduceOp::kMean, ReduceOp::kMin, ReduceOp::kMax,
-                                ReduceOp::kProd};
-
 /// A reduction that all members make with the same kind of elements.
 struct Case {
   Communicator& communicator;

@@ -42,30 +42,30 @@ Json attempt(const std::function<Json()>& ask) {
 // ---- Slurm
 
 void add_slurm_lists(std::vector<Scenario>& all) {
-  struct Case {
+  struct HostList {
     const char* name;
     const char* list;
     std::vector<Difference> differences = {};
   };
-  const std::vector<Case> lists = {{"n[1-2],m5,o[3-4,6,7-9]", "n[1-2],m5,o[3-4,6,7-9]"},
-                                   {"n[0001-0003],m5,o[009-011]", "n[0001-0003],m5,o[009-011]"},
-                                   {"a1,a2,a2", "a1,a2,a2"},
-                                   {"n[1]", "n[1]"},
-                                   {"n[1,3]", "n[1,3]"},
-                                   {"n[08-11]", "n[08-11]"},
-                                   {"n[9-11]", "n[9-11]"},
-                                   {"a[1-2]b", "a[1-2]b", {comes_out(kAsPrinted, {"a1b", "a2b"})}},
-                                   {"n[3-1]", "n[3-1]", {comes_out(kAsPrinted, an_error())}},
-                                   {"n[1-2", "n[1-2"},
-                                   {"n1-2]", "n1-2]"},
-                                   {"empty", ""},
-                                   {"n[a-b]", "n[a-b]"},
-                                   {"n[1-2],", "n[1-2],"},
-                                   {",n1", ",n1"},
-                                   {"n[1 -2]", "n[1 -2]", {comes_out(kAsPrinted, an_error())}},
-                                   {"n1 ,n2", "n1 ,n2", {comes_out(kAsPrinted, an_error())}},
-                                   {"a.b.c[1-2]", "a.b.c[1-2]"}};
-  for (const Case& one : lists)
+  const std::vector<HostList> lists = {{"n[1-2],m5,o[3-4,6,7-9]", "n[1-2],m5,o[3-4,6,7-9]"},
+                                       {"n[0001-0003],m5,o[009-011]", "n[0001-0003],m5,o[009-011]"},
+                                       {"a1,a2,a2", "a1,a2,a2"},
+                                       {"n[1]", "n[1]"},
+                                       {"n[1,3]", "n[1,3]"},
+                                       {"n[08-11]", "n[08-11]"},
+                                       {"n[9-11]", "n[9-11]"},
+                                       {"a[1-2]b", "a[1-2]b", {comes_out(kAsPrinted, {"a1b", "a2b"})}},
+                                       {"n[3-1]", "n[3-1]", {comes_out(kAsPrinted, an_error())}},
+                                       {"n[1-2", "n[1-2"},
+                                       {"n1-2]", "n1-2]"},
+                                       {"empty", ""},
+                                       {"n[a-b]", "n[a-b]"},
+                                       {"n[1-2],", "n[1-2],"},
+                                       {",n1", ",n1"},
+                                       {"n[1 -2]", "n[1 -2]", {comes_out(kAsPrinted, an_error())}},
+                                       {"n1 ,n2", "n1 ,n2", {comes_out(kAsPrinted, an_error())}},
+                                       {"a.b.c[1-2]", "a.b.c[1-2]"}};
+  for (const HostList& one : lists)
     all.push_back(scenario(
         fmt::format("slurm/hostlist/{}", one.name), [=] { return show(expand_host_list(one.list)); },
         one.differences));

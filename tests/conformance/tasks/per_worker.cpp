@@ -56,7 +56,7 @@ Elements from_function(const InputContext& worker) {
 Elements distributed(const InputContext& worker) {
   return elements_of(worker, get_strategy().distribute_dataset(Dataset<Tensor>::range(100).batch(2)));
 }
-Elements two(const InputContext& worker) { return elements_of(worker, Dataset<Tensor>::range(2)); }
+Elements range_of_two(const InputContext& worker) { return elements_of(worker, Dataset<Tensor>::range(2)); }
 Elements own_share(const InputContext& worker) {
   return elements_of(worker, Dataset<Tensor>::range(10).shard(
                                  {.count = worker.num_input_pipelines, .index = worker.input_pipeline_id}));
@@ -166,7 +166,7 @@ Json input_contexts(Coordinated& cluster) {
 
 Json dataset_that_ends(Coordinated& cluster) {
   const ClusterCoordinator& coordinator = cluster.coordinator();
-  const auto elements = coordinator.create_per_worker<two>();
+  const auto elements = coordinator.create_per_worker<range_of_two>();
   std::size_t ended = 0;
   for (int round = 0; round < 2; ++round) ended += on_each_worker<take_together>(cluster, elements).size();
   static_cast<void>(coordinator.schedule<take>(elements));
@@ -178,7 +178,7 @@ Json dataset_that_ends(Coordinated& cluster) {
     return Json(nullptr);
   });
   static_cast<void>(outcome_of_join(coordinator));
-  const auto again = coordinator.create_per_worker<two>();
+  const auto again = coordinator.create_per_worker<range_of_two>();
   outcome["new_iterator"] = show(std::get<Tensor>(coordinator.schedule<take>(again).fetch()));
   return outcome;
 }

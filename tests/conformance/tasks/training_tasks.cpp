@@ -36,7 +36,7 @@ namespace {
 // What strategies of single workers are, and what they cannot be made of.
 
 constexpr std::string_view kNoGraph = "there is no graph to build or to initialise";
-constexpr std::string_view kAtOnce = "a strategy works at once";
+constexpr std::string_view kWorksAtOnce = "a strategy works at once";
 constexpr std::string_view kCluster = "parameter servers need a cluster";
 constexpr std::string_view kEvaluator = "an evaluator has a cluster of its own";
 constexpr std::string_view kResults = "functions return their results";
@@ -72,7 +72,7 @@ Family at_once(std::string_view pattern, const std::function<Json(const Paramete
             const TrainingTasks tasks(1, 1);
             return use(tasks.workers().front());
           },
-          {{pattern, kAtOnce, [outcome](const Record& /*record*/) { return outcome; }}}};
+          {{pattern, kWorksAtOnce, [outcome](const Record& /*record*/) { return outcome; }}}};
 }
 
 template <class Distributed>

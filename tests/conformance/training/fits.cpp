@@ -14,13 +14,13 @@
 
 #include "../scenarios/checkpoints.h"
 #include "families.h"
+#include "fitting.h"
 #include "recorded_fits.h"
 #include "recorded_optimizers.h"
 
 namespace cohort::conformance {
 namespace {
 
-constexpr std::string_view kExamples = "examples count alike, wherever they are";
 constexpr std::string_view kMeanIsClipped = "limits are those of the mean gradient";
 constexpr std::string_view kSums = "the loss of a sum is the mean over steps";
 constexpr std::string_view kOneLoss = "a training has one loss for each step";
@@ -153,7 +153,9 @@ Json fit_under(const Json& input, const Strategy& strategy) {
   return Program<WeightedExamples>(input, strategy).fit();
 }
 
-Json fitted(const Record& record) { return fit_under(record.arguments, strategy_named(strategy_of(record))); }
+Json fitted_as_recorded(const Record& record) {
+  return fit_under(record.arguments, strategy_named(strategy_of(record)));
+}
 
 /// As with one replica, of which no part of a batch is uneven.
 Json fitted_by_one(const Record& record) { return fit_under(record.arguments, get_strategy()); }
@@ -278,7 +280,7 @@ Json with_losses(const Record& record) {
   return outcome;
 }
 
-Json refused(const Record& /*record*/) { return an_error(); }
+Json refused_arguments(const Record& /*record*/) { return an_error(); }
 
 /// What two epochs of six steps, or of `steps`, come to by the formulas in float64.
 FamilyDifference computed(std::string_view pattern, std::string_view why, const Json& losses,
@@ -309,7 +311,7 @@ std::vector<FamilyDifference> by_examples() {
   std::vector<FamilyDifference> differences = by_optimizers();
   differences.insert(differences.end(), {{"w2/fit/*/loss_MeanAbsoluteError_sum", kSums, with_losses<0>},
                                          {"w2/fit/*/loss_Huber_sum", kSums, with_losses<1>},
-                                         {"w2/fit/*/loss_none_reduction", kOneLoss, refused}});
+                                         {"w2/fit/*/loss_none_reduction", kOneLoss, refused_arguments}});
   for (const std::string_view pattern : {"w2/fit/mirrored2/n9_b4",
                                          "w2/fit/mirrored2/n5_b5",
                                          "w2/fit/mirrored2/n7_b3",
@@ -358,9 +360,9 @@ std::vector<Family> fit_families() {
            {}},
           {{"w2/fit/*/error_*"},
            mistaken,
-           {{"w2/fit/*/error_batch_size_0", kAtLeastOne, refused},
-            {"w2/fit/*/error_steps_0", kAtLeastOne, refused}}},
-          {{"w2/fit/*"}, fitted, by_examples()}};
+           {{"w2/fit/*/error_batch_size_0", kAtLeastOne, refused_arguments},
+            {"w2/fit/*/error_steps_0", kAtLeastOne, refused_arguments}}},
+          {{"w2/fit/*"}, fitted_as_recorded, by_examples()}};
 }
 
 }  // namespace cohort::conformance

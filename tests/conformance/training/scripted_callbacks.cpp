@@ -67,7 +67,7 @@ Json guessed(const Record& record) {
   return epochs;
 }
 
-Json reduced(const Record& record) {
+Json reduced_on_plateau(const Record& record) {
   if (case_of(record) == "plateau_factor1") return ReduceOnPlateau({.factor = 1}).wait();
   const Json& arguments = record.arguments.at("args");
   ReduceOnPlateau plateau({.mode = mode_of(arguments),
@@ -147,7 +147,7 @@ std::vector<Family> scripted_callback_families() {
            {{"*/early_misc_auto_auc", kGuess, [](const Record& /*record*/) { return Json(3); }},
             {"*/early_misc_auto_unknown", kGuess, [](const Record& /*record*/) { return Json(2); }}}},
           {{"w2/callback/*/early_*"}, stopped_early},
-          {{"w2/callback/*/plateau_*"}, reduced},
+          {{"w2/callback/*/plateau_*"}, reduced_on_plateau},
           {{"w2/callback/*/modelckpt_scripted_*"},
            saved,
            {{"*/modelckpt_scripted_f*", kNames, by_steps},
