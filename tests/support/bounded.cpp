@@ -3,8 +3,7 @@
 // Runs a test, and ends as it ends: with its status, or by its signal. What TEST_TIME_LIMIT_SECONDS says is
 // its bound. When that passes, the log gets all processes of the test with the stacks of their threads; then
 // these are ended, and `bounded` ends by SIGALRM, which no property of a test in CTest takes for a success,
-// as it may take an exit status. Who outlives the test is named and ended, too. The last line says how much
-// of the time was processor time.
+// as it may take an exit status. Who outlives the test is named and ended, too.
 //
 // Each test has a folder of its own for Open MPI's sessions, which is removed. Launchers that start and end
 // beside each other, or soon after each other, make and remove the same one in it, and now and then one
@@ -130,17 +129,6 @@ class SessionFolder {
   ::_exit(WEXITSTATUS(status));
 }
 
-/// What a test cost, in its log: most of them wait, and one that computes is seen.
-void say_what_it_took(Clock::duration wall) {
-  rusage used{};
-  ::getrusage(RUSAGE_CHILDREN, &used);
-  const auto seconds = [](const timeval& time) {
-    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) / 1e6;
-  };
-  say(fmt::format("{:.1f} s of processor time in {:.1f} s", seconds(used.ru_utime) + seconds(used.ru_stime),
-                  std::chrono::duration<double>(wall).count()));
-}
-
 void end_all() {
   const std::vector<Process> left = end_descendants(kToCleanUp);
   if (left.empty()) return;
@@ -166,8 +154,7 @@ int run(char** command) {
     say("usage: TEST_TIME_LIMIT_SECONDS=N bounded COMMAND [ARGUMENT...]");
     return 2;
   }
-  const auto begin = Clock::now();
-  const auto end = begin + *limit;
+  const auto end = Clock::now() + *limit;
   const SessionFolder sessions;
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   ::signal(SIGCHLD, SIG_DFL);
@@ -187,7 +174,6 @@ int run(char** command) {
     end_all();
   }
   sessions.remove();
-  say_what_it_took(Clock::now() - begin);
   end_as(*status);
 }
 
