@@ -38,7 +38,9 @@ done
 program_objects() { "$cmake" --build . -- -t commands "$1" | grep -oE -- ' -o (mpi|tools/info|examples)/[^ ]+\.o ' | tr -d ' ' | cut -c 3-; }
 programs=(bin/cohort-info bin/multi_worker_mirrored)
 mapfile -t objects < <(for program in "${programs[@]}"; do program_objects "$program"; done | sort -u)
-((${#objects[@]} > 4)) || fail "only ${#objects[@]} objects: ${objects[*]}"
+for folder in mpi tools/info examples; do
+  [[ " ${objects[*]}" == *" $folder/"* ]] || fail "no object of $folder/ in: ${objects[*]}"
+done
 "$cmake" --build . -- -j 2 "${objects[@]}" >build.log 2>&1 || fail "no build: $(tail -n 30 build.log)"
 for program in "${programs[@]}"; do
   "$cmake" --build . -- -t commands "$program" | grep -E ' qc mpi/| -o '"$program" >link.sh
