@@ -1,6 +1,7 @@
-// Threads of the library's own. They take no signals that are sent to the process, so that a program's
-// handlers run in its own threads. A std::jthread ends with the object that holds it, whose destructor asks
-// it to stop and joins: so it is the last member, or is joined before what it uses is destroyed.
+// Threads that the library starts. Those that run its own code take no signals that are sent to the process,
+// so that a program's handlers run where the program's functions run. A std::jthread ends with the object
+// that holds it, whose destructor asks it to stop and joins: so it is the last member, or is joined before
+// what it uses is destroyed.
 #pragma once
 
 #include <pthread.h>
@@ -37,6 +38,14 @@ template <class Function>
     sigset_t before_{};
   };
   const Blocked blocked;
+  return std::jthread(std::forward<Function>(function));
+}
+
+/// Starts a thread that runs functions of the program. These may start processes, which begin with the
+/// signals that their maker blocks, and then could not be ended: so it takes signals as the program's own
+/// threads do.
+template <class Function>
+[[nodiscard]] std::jthread start_program_thread(Function&& function) {
   return std::jthread(std::forward<Function>(function));
 }
 

@@ -13,8 +13,10 @@
 #include <array>
 #include <cerrno>
 #include <charconv>
+#include <chrono>
 #include <cstring>
 #include <limits>
+#include <thread>
 
 #include <fmt/format.h>
 
@@ -303,7 +305,13 @@ int milliseconds_until(std::chrono::steady_clock::time_point then) {
 }
 
 bool poll_until(std::span<pollfd> polled, std::chrono::steady_clock::time_point until) {
-  return uninterrupted([&] { return ::poll(polled.data(), polled.size(), milliseconds_until(until)); }) > 0;
+  const int ready =
+      uninterrupted([&] { return ::poll(polled.data(), polled.size(), milliseconds_until(until)); });
+  // The system has no memory, or this process may not have so many descriptors: who asks again must not spin.
+  if (ready < 0)
+    std::this_thread::sleep_until(
+        std::min(until, std::chrono::steady_clock::now() + std::chrono::milliseconds(5)));
+  return ready > 0;
 }
 
 }  // namespace cohort::watch

@@ -15,7 +15,7 @@ namespace cohort {
 class DeviceThread::Impl {
  public:
   explicit Impl(std::vector<int> cores)
-      : thread_(start_quiet_thread([this, cores = std::move(cores)] { serve(cores); })) {}
+      : thread_(start_program_thread([this, cores = std::move(cores)] { serve(cores); })) {}
 
   ~Impl() {
     wait();

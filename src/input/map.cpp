@@ -20,7 +20,7 @@ ParallelStage::ParallelStage(const ParallelStageOptions& options, Read read, Wor
   std::iota(free_.begin(), free_.end(), 0);
   try {
     for (int thread = 0; thread < options.threads; ++thread)
-      threads_.push_back(start_quiet_thread([this] { serve(); }));
+      threads_.push_back(start_program_thread([this] { serve(); }));
   } catch (const std::system_error& error) {
     stop();
     throw Unavailable("cannot start thread {} of {} of an input pipeline: {}; ask for less parallelism",

@@ -30,7 +30,7 @@ constexpr int kMostNaps = 8;
 ReadAhead::ReadAhead(std::size_t slots, Read read)
     : read_(std::move(read)), slots_(slots), given_(Clock::now()) {
   try {
-    thread_ = start_quiet_thread([this] { serve(); });
+    thread_ = start_program_thread([this] { serve(); });
   } catch (const std::system_error& error) {
     throw Unavailable("cannot start the thread of an input pipeline that reads ahead: {}", error.what());
   }

@@ -56,10 +56,9 @@ std::string note_of(const LookNoteHead& head, std::string_view text = {}) {
 }
 
 void send_fully(int socket, std::string_view text) {
-  const auto end = std::chrono::steady_clock::now() + kTimeToTake;
   pollfd room{socket, POLLOUT, 0};
-  // Whoever does not take it has given up, or is given up.
-  while (!text.empty() && watch::poll_until({&room, 1}, end)) {
+  // Whoever takes nothing of it for so long has given up, or is given up.
+  while (!text.empty() && watch::poll_until({&room, 1}, std::chrono::steady_clock::now() + kTimeToTake)) {
     const ssize_t sent = ::send(socket, text.data(), text.size(), MSG_NOSIGNAL);
     if (sent > 0) text.remove_prefix(static_cast<std::size_t>(sent));
     if (sent < 0 && errno != EINTR && errno != EAGAIN) return;

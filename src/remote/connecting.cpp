@@ -19,6 +19,9 @@ namespace {
 
 constexpr std::chrono::milliseconds kLongestPause{250};
 
+/// A connection takes a few round trips. TCP itself tries again later and later, up to a minute apart.
+constexpr std::chrono::seconds kLongestConnecting{1};
+
 /// Where nobody listens, TCP may connect a socket to itself.
 bool is_its_own_end(int socket) {
   sockaddr_storage own{};
@@ -100,6 +103,9 @@ void Attempts::start_round() {
   next_try_ = Clock::now() + pause_;
   pause_ = std::min(2 * pause_, kLongestPause);
   for (Attempt& attempt : attempts_) {
+    if (attempt.handshake && attempt.handshake->stage() == Handshake::Stage::kConnecting &&
+        Clock::now() - attempt.begun > kLongestConnecting)
+      attempt.handshake.reset();
     const bool there = attempt.handshake || start(attempt);
     // A task that is on this node is not looked for elsewhere.
     if (attempt.reach == Reach::kNode && there) return;
@@ -120,6 +126,7 @@ bool Attempts::start(Attempt& attempt) {
     return queue_is_full;
   }
   attempt.last_failure = "no answer";
+  attempt.begun = Clock::now();
   attempt.handshake.emplace(std::move(socket), attempt.reach, Side::kConnector, *identity_,
                             attempt.reach == Reach::kNetwork);
   return true;

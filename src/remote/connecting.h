@@ -48,6 +48,7 @@ class Attempts {
     watch::SocketAddress address;
     Reach reach = Reach::kNetwork;
     std::optional<Handshake> handshake = {};
+    Clock::time_point begun = {};
     std::string last_failure = {};
     bool met_stranger = false;
   };

@@ -173,7 +173,8 @@ void ServerPart::start() {
   incarnation_.store(shared_->incarnation());
   phase_ = Phase::kRunning;
   threads_left_.store(options_.threads);
-  for (int i = 0; i < options_.threads; ++i) threads_.push_back(start_quiet_thread([this] { run_calls(); }));
+  for (int i = 0; i < options_.threads; ++i)
+    threads_.push_back(start_program_thread([this] { run_calls(); }));
 }
 
 void ServerPart::stop() noexcept {

@@ -26,7 +26,7 @@ SummaryWriter::Queue::Queue(std::vector<std::unique_ptr<SummarySink>> sinks,
     entries->resize(2 * due_);
     for (Entry& entry : *entries) entry.value.tag.reserve(kUsualTag);
   }
-  thread_ = start_quiet_thread([this] { serve(); });
+  thread_ = start_program_thread([this] { serve(); });
 }
 
 SummaryWriter::Queue::~Queue() {

@@ -1,6 +1,7 @@
-// Whatever a program uses, its signal handlers run in its own threads.
+// Whatever a program uses, its signal handlers run where its functions do.
 #include <unistd.h>
 
+#include <atomic>
 #include <csignal>
 #include <cstdint>
 #include <filesystem>
@@ -18,7 +19,6 @@
 #include <cohort/collective/thread_communicator.h>
 #include <cohort/coordinator/cluster_coordinator.h>
 #include <cohort/input/dataset.h>
-#include <cohort/summary/summary_writer.h>
 
 #include "../rpc/tasks.h"
 #include "../strategy/strategies.h"
@@ -66,42 +66,73 @@ TEST(QuietThreads, TakeNoSignalOfTheProcess) {
   // Its listener, and the thread by which it shows that it lives.
   EXPECT_THAT(coordinator.schedule<count_and_taken>(2).get(), ::testing::IsEmpty());
 
-  const auto numbers = Dataset<Tensor>::range(100'000)
-                           .map([](const Tensor& number) { return number; }, {.parallelism = 2})
-                           .prefetch(2);
-  auto pass = numbers.begin();
-
-  const testing::TemporaryFolder folder;
-  const SummaryWriter writer(folder.path("summaries"));
-
   const auto members = make_thread_communicators(2);
   std::vector<Work> works;
   for (const auto& member : members)
     works.push_back(member->all_reduce_async(Tensor::full({1000}, DType::kFloat32, 1), ReduceOp::kSum));
   for (Work& work : works) work.wait();
 
-  const MirroredStrategy replicas = testing::mirrored(2);
-  replicas.run([] {});
+  const OtherThreads others = other_threads();
+  // The coordinator's and its connections', and that of asynchronous calls.
+  EXPECT_GE(others.count, 2 + 1);
+  EXPECT_THAT(others.taken, ::testing::IsEmpty());
+}
 
-  std::int64_t steps = 0;
-  Checkpoint checkpoint(replicas);
-  checkpoint.add("steps", steps);
-  const PreemptionCheckpointHandler handler(
-      checkpoint, folder.path("checkpoints"),
-      {.signals = {}, .termination_watcher_fn = [] { return false; }, .end_time = std::nullopt});
+/// Whether a program that is started here could be ended by a signal.
+bool takes_signals() {
+  sigset_t blocked;
+  ::pthread_sigmask(SIG_BLOCK, nullptr, &blocked);
+  return sigismember(&blocked, SIGTERM) == 0 && sigismember(&blocked, SIGPIPE) == 0;
+}
+
+// Else a program that such a function starts could not be ended.
+TEST(ProgramThreads, TakeSignalsAsTheProgramsOwnDo) {
+  std::atomic<int> quiet{0};
+  const auto count = [&quiet] { quiet += takes_signals() ? 0 : 1; };
+
+  for (const Tensor& number : Dataset<Tensor>::range(100)
+                                  .map(
+                                      [&](const Tensor& each) {
+                                        count();
+                                        return each;
+                                      },
+                                      {.parallelism = 2})
+                                  .prefetch(2))
+    static_cast<void>(number);
+  EXPECT_EQ(quiet, 0) << "functions of a dataset";
+
+  testing::mirrored(2).run(count);
+  EXPECT_EQ(quiet, 0) << "steps of a replica";
 
   const rpc::Tasks pair;
   rpc::Server server(pair.serving());
-  server.register_method("same", [](int n) { return n; });
+  server.register_method("count", [&](int number) {
+    count();
+    return number;
+  });
   server.start();
-  const rpc::Client client = pair.client();
-  EXPECT_EQ(client.call<int(int)>("same", 3).get(), 3);
+  EXPECT_EQ(pair.client().call<int(int)>("count", 3).get(), 3);
+  EXPECT_EQ(quiet, 0) << "methods";
 
-  const OtherThreads others = other_threads();
-  // The coordinator's and its connections', three of the dataset, the writer's, that of asynchronous calls, a
-  // thread for each replica, the watcher, one of server and client each, and of their connections.
-  EXPECT_GE(others.count, 2 + 3 + 1 + 1 + 2 + 1 + 4);
-  EXPECT_THAT(others.taken, ::testing::IsEmpty());
+  std::atomic<bool> is_asked{false};
+  {
+    const testing::TemporaryFolder folder;
+    std::int64_t steps = 0;
+    const MirroredStrategy replicas = testing::mirrored(1);
+    Checkpoint checkpoint(replicas);
+    checkpoint.add("steps", steps);
+    const auto watcher = [&] {
+      count();
+      is_asked = true;
+      is_asked.notify_all();
+      return false;
+    };
+    const PreemptionCheckpointHandler handler(
+        checkpoint, folder.path("checkpoints"),
+        {.signals = {}, .termination_watcher_fn = watcher, .end_time = std::nullopt});
+    is_asked.wait(false);
+  }
+  EXPECT_EQ(quiet, 0) << "the function that is asked whether the machine ends";
 }
 
 }  // namespace

@@ -112,19 +112,20 @@ std::optional<ReceivedSignal> PreemptionSignals::received() const {
 
 TerminationWatcher::TerminationWatcher(std::function<bool()> function, std::chrono::duration<double> interval)
     : function_(std::move(function)), interval_(interval) {
-  if (function_) thread_ = start_quiet_thread([this](const std::stop_token& stop) { watch(stop); });
+  if (function_) thread_ = start_program_thread([this](const std::stop_token& stop) { watch(stop); });
 }
 
 void TerminationWatcher::watch(const std::stop_token& stop) {
   bool yes = false;
   std::exception_ptr error;
-  do {
+  while (!yes && !error && !stop.stop_requested()) {
     try {
       yes = function_();
     } catch (...) {
       error = std::current_exception();
     }
-  } while (!yes && !error && sleep_unless_stopped(interval_, stop));
+    if (!yes && !error && !sleep_unless_stopped(interval_, stop)) break;
+  }
   {
     const std::lock_guard lock(mutex_);
     if (yes) said_yes_ = std::chrono::steady_clock::now();
