@@ -107,6 +107,7 @@ void write_csv(std::ostream& stream, const RowsReport<Row>& report, const std::v
   stream << csv_line(names, formats);
   for (const Row& row : rows) {
     std::vector<Json> values;
+    values.reserve(fields.size());
     for (const Field<Row>* field : fields) values.push_back(field->value(row));
     stream << csv_line(values, formats);
   }

@@ -91,6 +91,8 @@ class JsonScanner {
       : text_(text.substr(0, text.find('\0'))), what_(what), values_(values), decoded_(decoded) {}
 
   void scan() {
+    // A mark of the order of bytes, which some programs write.
+    if (text_.starts_with("\xEF\xBB\xBF")) at_ = 3;
     scan_value(0);
     if (next() != '\0') fail();
   }

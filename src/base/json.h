@@ -13,6 +13,7 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <type_traits>
 #include <vector>
 
 #include <cohort/base/error.h>
@@ -90,21 +91,23 @@ class JsonValue {
   /// What a text says; of other values, as they stand in the document.
   [[nodiscard]] std::string_view text() const noexcept { return text_; }
 
-  /// A whole number that fits; nothing for all else.
+  /// A number that fits; nothing for all else, and for -0, which counts nothing.
   template <class Number>
   [[nodiscard]] std::optional<Number> number() const {
     Number number{};
     const char* const last = text_.data() + text_.size();
     const auto [end, error] = std::from_chars(text_.data(), last, number);
     if (kind_ != Kind::kNumber || end != last || error != std::errc()) return std::nullopt;
+    if (std::is_integral_v<Number> && text_ == "-0") return std::nullopt;
     return number;
   }
 
   /// The member's that has this name.
   [[nodiscard]] const JsonValue& value() const { return *(this + 1); }
 
-  /// The value of a member of an object; null where there is none.
+  /// The value of a member of an object; null where there is none, as in all that is no object.
   [[nodiscard]] const JsonValue* find(std::string_view name) const {
+    if (kind_ != Kind::kObject) return nullptr;
     for (const JsonValue& member : *this)
       if (member.text() == name) return &member.value();
     return nullptr;

@@ -26,8 +26,7 @@ void Encoder::variable(const Variable& variable) {
   if (!variable.state()->is_kept_elsewhere()) {
     throw InvalidArgument(
         "variable '{}' cannot be sent to another task: no parameter server keeps it; make it in the scope of "
-        "a "
-        "ParameterServerStrategy",
+        "a ParameterServerStrategy",
         variable.name());
   }
   number(variable.state()->number());

@@ -94,6 +94,23 @@ TEST(JsonDocument, HasNumbersThatFit) {
   EXPECT_THAT(numbers, ElementsAre(7, -7, std::nullopt, std::nullopt, std::nullopt, std::nullopt));
 }
 
+// As the library does, which read such files before.
+TEST(JsonDocument, PassesOverAMarkOfTheOrderOfBytes) {
+  EXPECT_EQ(JsonDocument("\xEF\xBB\xBF[1]", "'f'").root().text(), "[1]");
+}
+
+TEST(JsonDocument, FindsMembersOfObjectsAlone) {
+  const JsonDocument document(R"(["a"])", "'f'");
+  EXPECT_EQ(document.root().find("a"), nullptr);
+  EXPECT_EQ((*document.root().begin()).find("a"), nullptr);
+}
+
+TEST(JsonDocument, CountsNothingByANegativeZero) {
+  const JsonDocument document("-0", "'f'");
+  EXPECT_EQ(document.root().number<std::int64_t>(), std::nullopt);
+  EXPECT_EQ(document.root().number<double>(), -0.0);
+}
+
 TEST(JsonDocument, RefusesWhatMayBeDamaged) {
   EXPECT_EQ(refusal(R"({"a":1,"b":2,"a":3})"), "'f' has 'a' twice");
   EXPECT_EQ(refusal(R"([{"a":1,"\u0061":3}])"), "'f' has 'a' twice");

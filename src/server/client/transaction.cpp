@@ -111,10 +111,12 @@ void Transaction::commit(Connections& connections, const Execution& execution, s
       others.emplace(server, std::move(message));
   }
   Decision remembered{{}, {result.begin(), result.end()}};
+  remembered.others.reserve(others.size());
   for (const auto& [server, message] : others)
     remembered.others.push_back(static_cast<std::uint32_t>(server));
   decision.result = to_bytes(remembered);
   std::vector<WritesToSend> preparations;
+  preparations.reserve(others.size());
   for (const auto& [server, message] : others)
     preparations.push_back({server, MessageKind::kPrepare, &message});
   static_cast<void>(send_writes(connections, preparations));

@@ -237,7 +237,8 @@ ShardedVariable::ShardedVariable(std::vector<Variable> variables, std::string na
   ShardLayout layout = layout_of(variables);
   const Shape first = variables.front().shape();
   const Shape shape = first.rank() == 0 ? first : first.with(0, layout.rows());
-  parts_ = std::make_shared<const Parts>(std::move(variables), std::move(name), shape, std::move(layout));
+  parts_ =
+      std::make_shared<const Parts>(Parts{std::move(variables), std::move(name), shape, std::move(layout)});
 }
 
 Tensor ShardedVariable::read() const {
