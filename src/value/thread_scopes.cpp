@@ -29,9 +29,9 @@ std::optional<Tensor> ReadCache::find(const VariableState& variable) const {
   return found->second.clone();
 }
 
-Tensor ReadCache::keep(const VariableState& variable, Tensor value) {
+Tensor ReadCache::keep(const VariableState& variable, const Tensor& value) {
   const std::lock_guard lock(mutex_);
-  return values_.try_emplace(key_of(variable), std::move(value)).first->second.clone();
+  return values_.try_emplace(key_of(variable), value).first->second.clone();
 }
 
 }  // namespace cohort

@@ -42,7 +42,7 @@ class ReadCache {
   [[nodiscard]] std::optional<Tensor> find(const VariableState& variable) const;
 
   /// Keeps what was read. Returns a copy: of another thread's value where that was there first.
-  [[nodiscard]] Tensor keep(const VariableState& variable, Tensor value);
+  [[nodiscard]] Tensor keep(const VariableState& variable, const Tensor& value);
 
  private:
   /// Handles that were sent to this task have states of their own.

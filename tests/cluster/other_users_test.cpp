@@ -37,6 +37,7 @@ constexpr int kLongMs = 20'000;  // only a bound
 
 void run_members(int members, const std::function<void(int rank)>& body) {
   std::vector<std::jthread> threads;
+  threads.reserve(static_cast<std::size_t>(members));
   for (int rank = 0; rank < members; ++rank) threads.emplace_back(body, rank);
 }
 

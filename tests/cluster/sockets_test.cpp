@@ -82,6 +82,7 @@ TEST(Sockets, AreAcceptedSoManyAtATime) {
   const std::string name = random_token();
   const Fd listener = listen_local(name);
   std::vector<Fd> connectors;
+  connectors.reserve(5);
   for (int i = 0; i < 5; ++i) connectors.push_back(connect_to(*local_address(name)));
   EXPECT_THAT(accept_all(listener, 3).sockets, SizeIs(3));
   EXPECT_THAT(accept_all(listener, 3).sockets, SizeIs(2));

@@ -47,7 +47,7 @@ int blocks_in(Extent extent) {
 
 Tensor input_of(const CollectiveTraits& traits, int member) {
   const int blocks = blocks_in(traits.input);
-  const Tensor tensor = Tensor::zeros({blocks, kElements}, DType::kInt32);
+  Tensor tensor = Tensor::zeros({blocks, kElements}, DType::kInt32);
   for (int block = 0; block < blocks; ++block) {
     for (std::int64_t i = 0; i < kElements; ++i)
       tensor.span<std::int32_t>()[static_cast<std::size_t>(block * kElements + i)] = mark(member, block, i);
@@ -242,6 +242,7 @@ TEST(Mismatch, IsDecidedByMajority) {
   call.dtype = DType::kFloat32;
   call.elements = 1000;
   std::vector<MemberCall> calls;
+  calls.reserve(8);
   for (int member = 0; member < 8; ++member) calls.push_back({member, signature(call, 4183)});
   std::vector<MemberInfo> members(8, MemberInfo{2, "n1"});
   int odd = -1;

@@ -227,9 +227,12 @@ void require_fitting(std::string_view operation, const Value& what, const Shape&
 
 }  // namespace
 
+// Options of variables are taken by value everywhere; here two parts of this class read them at once.
+// NOLINTNEXTLINE(performance-unnecessary-value-param)
 ShardedVariable::ShardedVariable(VariableOptions options)
     : ShardedVariable(sliced_shards(options), options.name) {}
 
+// NOLINTNEXTLINE(performance-unnecessary-value-param)
 ShardedVariable::ShardedVariable(VariableOptions options, const ShardInitializer& initializer)
     : ShardedVariable(initialized_shards(options, initializer), options.name) {}
 
@@ -286,7 +289,7 @@ Tensor embedding_lookup(const ShardedVariable& variable, const Tensor& rows) {
   const Tensor wanted = rows.on_host().cast(DType::kInt64);
   std::vector<std::int64_t> extents(wanted.shape().extents().begin(), wanted.shape().extents().end());
   for (const std::int64_t extent : variable.shape().row().extents()) extents.push_back(extent);
-  const Tensor result = Tensor::uninitialized(Shape(extents), variable.dtype());
+  Tensor result = Tensor::uninitialized(Shape(extents), variable.dtype());
   const std::vector<ShardRows> parts =
       variable.layout().split(std::span<const std::int64_t>(wanted.span<std::int64_t>()));
   const std::vector<Tensor> values = read_rows(variable.variables(), parts);

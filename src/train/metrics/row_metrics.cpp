@@ -118,7 +118,7 @@ std::size_t place_of_largest(const T* row, std::size_t columns) {
 template <class T>
 bool is_among_largest(const T* predictions, std::size_t columns, std::size_t label, int k) {
   const T own = predictions[label];
-  if (own != own) return false;
+  if (own != own) return false;  // NOLINT(misc-redundant-expression): a NaN differs from itself
   return std::count_if(predictions, predictions + columns, [&](T each) { return each > own; }) < k;
 }
 

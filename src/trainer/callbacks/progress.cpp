@@ -1,6 +1,8 @@
 #include <cohort/trainer/callbacks/progress.h>
 
 #include <algorithm>
+#include <cmath>
+#include <cstdint>
 #include <iterator>
 
 #include <unistd.h>
@@ -30,7 +32,7 @@ void append_logs(fmt::memory_buffer& text, const Logs& logs, const char* separat
 
 /// As 7:05, or 1:07:05.
 void append_time(fmt::memory_buffer& text, double seconds) {
-  const auto all = static_cast<std::int64_t>(seconds + 0.5);
+  const auto all = std::llround(seconds);
   const std::int64_t hours = all / 3600;
   if (hours > 0)
     fmt::format_to(std::back_inserter(text), "{}:{:02}:{:02}", hours, all / 60 % 60, all % 60);
