@@ -74,8 +74,9 @@ TEST(Sockets, SayWhyTheyDoNotConnect) {
   const std::string gone = network_addresses(listen_loopback().get()).front();
   const Fd socket = connect_to(*network_address(gone));
   pollfd polled{socket.get(), POLLOUT, 0};
-  if (socket && poll_until({&polled, 1}, steady_clock::now() + 20s))
+  if (socket && poll_until({&polled, 1}, steady_clock::now() + 20s)) {
     EXPECT_EQ(connect_error(socket.get()), ECONNREFUSED);
+  }
 }
 
 TEST(Sockets, AreAcceptedSoManyAtATime) {
