@@ -68,6 +68,7 @@ TEST(QuietThreads, TakeNoSignalOfTheProcess) {
 
   const auto members = make_thread_communicators(2);
   std::vector<Work> works;
+  works.reserve(members.size());
   for (const auto& member : members)
     works.push_back(member->all_reduce_async(Tensor::full({1000}, DType::kFloat32, 1), ReduceOp::kSum));
   for (Work& work : works) work.wait();

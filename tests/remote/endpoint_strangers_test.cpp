@@ -154,8 +154,8 @@ TEST_P(StrangersTest, WhoListenInsteadOfATaskAreNamed) {
       static_cast<void>(::send(socket.get(), answer.data(), answer.size(), MSG_NOSIGNAL));
       static_cast<void>(read_to_end(socket));
     });
-    const std::string text = message_of(
-        ErrorCode::kInvalidArgument, [&] { static_cast<void>(own.connect(address, Deadline::after(10s))); });
+    std::string text = message_of(ErrorCode::kInvalidArgument,
+                                  [&] { static_cast<void>(own.connect(address, Deadline::after(10s))); });
     impostor.join();
     return text;
   };

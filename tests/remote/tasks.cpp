@@ -55,7 +55,7 @@ struct Servant : Handler {
 
 int copy_of(int descriptor) { return descriptor < 0 ? -1 : ::fcntl(descriptor, F_DUPFD_CLOEXEC, 0); }
 
-pid_t start_process(EndpointOptions options) {
+pid_t start_process(const EndpointOptions& options) {
   const pid_t pid = ::fork();
   if (pid != 0) return pid;
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -139,12 +139,11 @@ void poll_meanwhile(Endpoint& endpoint, const std::function<void()>& body) {
   polling.join();
 }
 
-TaskProcess::TaskProcess(const Address& address, int local_listener, int network_listener,
-                         EndpointOptions options)
-    : address_(address) {
+TaskProcess::TaskProcess(Address address, int local_listener, int network_listener, EndpointOptions options)
+    : address_(std::move(address)) {
   options.local_listener = local_listener;
   options.network_listener = network_listener;
-  pid_ = start_process(std::move(options));
+  pid_ = start_process(options);
 }
 
 TaskProcess::~TaskProcess() {

@@ -85,7 +85,7 @@ enum Order : std::uint16_t {
 class TaskProcess {
  public:
   /// Its listeners are this process's, so another TaskProcess can take its place at the same address.
-  TaskProcess(const Address& address, int local_listener, int network_listener, EndpointOptions options);
+  TaskProcess(Address address, int local_listener, int network_listener, EndpointOptions options);
   ~TaskProcess();
   TaskProcess(const TaskProcess&) = delete;
   TaskProcess& operator=(const TaskProcess&) = delete;

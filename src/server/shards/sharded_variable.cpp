@@ -71,8 +71,7 @@ std::vector<Tensor> read_shards(std::span<const Variable> shards) {
   }
   std::vector<Tensor> read = kept.front()->client().read(wanted);
   for (std::size_t i = 0; i < places.size(); ++i) {
-    values[places[i]] =
-        cache == nullptr ? std::move(read[i]) : cache->keep(*kept[places[i]], std::move(read[i]));
+    values[places[i]] = cache == nullptr ? std::move(read[i]) : cache->keep(*kept[places[i]], read[i]);
   }
   return values;
 }
@@ -210,6 +209,7 @@ void require_one_table(const std::vector<Variable>& variables) {
 ShardLayout layout_of(const std::vector<Variable>& variables) {
   require_one_table(variables);
   std::vector<std::int64_t> extents;
+  extents.reserve(variables.size());
   for (const Variable& variable : variables)
     extents.push_back(variable.shape().rank() == 0 ? 1 : variable.shape()[0]);
   return ShardLayout(extents);

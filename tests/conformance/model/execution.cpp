@@ -62,6 +62,7 @@ Leaves Execution::components(std::size_t variable) const {
 template <class Build>
 auto Execution::each(const Step& step, Build build) const {
   std::vector<decltype(build(step.values.front()))> components;
+  components.reserve(static_cast<std::size_t>(strategy_.extended().local_replicas()));
   for (int local = 0; local < strategy_.extended().local_replicas(); ++local)
     components.push_back(build(step.values[first() + static_cast<std::size_t>(local)]));
   return PerReplica(std::move(components));

@@ -155,7 +155,7 @@ struct OddCall {
   std::function<void(const Layout&)> make;
 };
 
-Tensor of_shape(Shape shape) { return Tensor::full(std::move(shape), DType::kFloat32, 1); }
+Tensor of_shape(const Shape& shape) { return Tensor::full(shape, DType::kFloat32, 1); }
 
 std::vector<OddCall> odd_calls() {
   const auto gathered = [](int axis, const std::function<Tensor(int)>& make) {

@@ -259,6 +259,7 @@ Json read_counter(const Coordinated& cluster) {
 
 Json kill_server(Coordinated& cluster, int server) {
   std::vector<RemoteValue<int>> earlier;
+  earlier.reserve(5);
   for (int i = 0; i < 5; ++i) earlier.push_back(schedule_add_here(cluster));
   cluster.coordinator().join();
   cluster.processes().kill({"ps", server});
@@ -274,6 +275,7 @@ Json kill_server(Coordinated& cluster, int server) {
 
 Json kill_server_in_flight(Coordinated& cluster) {
   std::vector<RemoteValue<std::int64_t>> waiting;
+  waiting.reserve(4);
   for (int i = 0; i < 4; ++i) waiting.push_back(cluster.schedule_waiting(i));
   cluster.begun().await(2);
   cluster.processes().kill(kFirstServer);

@@ -97,6 +97,7 @@ auto on_each_worker(Coordinated& cluster, const PerWorker<T>& values) {
                                                      cluster.pass().input());
   };
   std::vector<decltype(schedule())> calls;
+  calls.reserve(static_cast<std::size_t>(cluster.workers()));
   for (int i = 0; i < cluster.workers(); ++i) calls.push_back(schedule());
   cluster.let_meet(cluster.workers());
   cluster.pass().give(cluster.workers());
@@ -199,6 +200,7 @@ Json own_values(Coordinated& cluster, const Record& record) {
   };
   const auto values = cluster.coordinator().create_per_worker<kMake>();
   std::vector<RemoteValue<bool>> checks;
+  checks.reserve(20);
   for (int i = 0; i < 20; ++i) checks.push_back(cluster.coordinator().schedule<kCheck>(values));
   const bool all_own = std::ranges::all_of(checks, [](const auto& check) { return check.fetch(); });
   return {// Names of classes have no counterpart.

@@ -30,6 +30,7 @@ Json in_order(Coordinated& cluster) {
 /// `adds_50`
 Json added(Coordinated& cluster, int count) {
   std::vector<RemoteValue<std::int64_t>> results;
+  results.reserve(static_cast<std::size_t>(count));
   for (int i = 0; i < count; ++i) results.push_back(cluster.schedule_add(1));
   cluster.coordinator().join();
   return {value_of(cluster.counter), cluster.coordinator().fetch(results).size()};
@@ -38,6 +39,7 @@ Json added(Coordinated& cluster, int count) {
 /// Four threads schedule 25 each.
 Json added_by_threads(Coordinated& cluster) {
   std::vector<std::thread> threads;
+  threads.reserve(4);
   for (int i = 0; i < 4; ++i) {
     threads.emplace_back([&] {
       for (int call = 0; call < 25; ++call) static_cast<void>(cluster.schedule_add(1));

@@ -23,7 +23,7 @@ namespace {
 std::int64_t two(std::int64_t a, std::int64_t b) { return 10 * a + b; }
 
 Tensor plus_one(const Variable& variable) {
-  const Tensor result = variable.read().clone();
+  Tensor result = variable.read().clone();
   for (float& element : result.span<float>()) element += 1;
   return result;
 }

@@ -285,11 +285,11 @@ Json refused_arguments(const Record& /*record*/) { return an_error(); }
 /// What two epochs of six steps, or of `steps`, come to by the formulas in float64.
 FamilyDifference computed(std::string_view pattern, std::string_view why, const Json& losses,
                           const Json& errors, const Json& weights, int steps = 6) {
-  const Json outcome{{"epochs", {0, 1}},
-                     {"history", {{"loss", losses}, {"mae", errors}}},
-                     {"iterations", steps},
-                     {"params", {{"epochs", 2}, {"steps", 3}, {"verbose", 0}}},
-                     {"weights", {{{weights[0]}, {weights[1]}}, {weights[2]}}}};
+  Json outcome{{"epochs", {0, 1}},
+               {"history", {{"loss", losses}, {"mae", errors}}},
+               {"iterations", steps},
+               {"params", {{"epochs", 2}, {"steps", 3}, {"verbose", 0}}},
+               {"weights", {{{weights[0]}, {weights[1]}}, {weights[2]}}}};
   return {pattern, why, [outcome](const Record& /*record*/) { return outcome; }};
 }
 
