@@ -110,7 +110,7 @@ TEST(Partitioners, NameShapeAndAxisWhenThereIsNoSuchAxis) {
               ThrowsMessage<InvalidArgument>(HasSubstr("[]")));
 }
 
-Partitioner returning(std::vector<int> counts) {
+Partitioner returning(const std::vector<int>& counts) {
   return [counts](const Shape& /*shape*/, DType /*dtype*/) { return counts; };
 }
 
@@ -131,7 +131,7 @@ TEST(ShardCount, RefusesCountsThatAreNoneOfRows) {
     return ThrowsMessage<InvalidArgument>(
         AllOf(HasSubstr("variable_partitioner"), HasSubstr("float32[4, 2, 1]"), HasSubstr(why)));
   };
-  const auto counting = [](std::vector<int> counts) {
+  const auto counting = [](const std::vector<int>& counts) {
     return [counts] { return shard_count(returning(counts), {4, 2, 1}, kFloat); };
   };
   EXPECT_THAT(counting({}), refused("one count per axis"));

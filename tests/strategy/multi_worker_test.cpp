@@ -363,7 +363,7 @@ class IdentityOfWorkers : public ::testing::TestWithParam<std::pair<int, int>> {
  protected:
   static void on_every_worker(void (*check)(Bootstrap& worker, int devices)) {
     const auto [workers, devices] = GetParam();
-    for_each_worker(workers, [=](Bootstrap& worker) { check(worker, devices); });
+    for_each_worker(workers, [check, devices = devices](Bootstrap& worker) { check(worker, devices); });
   }
 };
 INSTANTIATE_TEST_SUITE_P(WorkersAndDevices, IdentityOfWorkers,

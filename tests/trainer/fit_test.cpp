@@ -294,7 +294,7 @@ class MultiWorkerTrainer : public ::testing::TestWithParam<std::pair<int, int>> 
   template <class Check>
   static void on_every_worker(Check check) {
     const auto [workers, devices] = GetParam();
-    for_each_worker(workers, [&](Bootstrap& worker) { check(worker, devices); });
+    for_each_worker(workers, [&check, devices = devices](Bootstrap& worker) { check(worker, devices); });
   }
 };
 INSTANTIATE_TEST_SUITE_P(WorkersAndDevices, MultiWorkerTrainer,

@@ -162,7 +162,7 @@ void write_npz(const std::string& target, const std::string& path, const checkpo
     if (failure != nullptr) std::rethrow_exception(failure);
     fail(target, ::zip_strerror(archive.get()));
   }
-  archive.release();  // which closing has freed
+  static_cast<void>(archive.release());  // which closing has freed
 }
 
 void write(const NewFile& file, const std::string& path, std::span<const std::byte> bytes) {

@@ -36,6 +36,7 @@ bool is_of_rank(std::string_view name) {
 /// As execve takes them; `texts` stays as it is meanwhile.
 std::vector<char*> pointers_to(std::vector<std::string>& texts) {
   std::vector<char*> pointers;
+  pointers.reserve(texts.size() + 1);
   for (std::string& text : texts) pointers.push_back(text.data());
   pointers.push_back(nullptr);
   return pointers;
