@@ -37,6 +37,7 @@ Tensor Decoder::tensor_at_end() {
   const Shape extents = shape();
   const std::size_t size = bytes_of(extents, type);
   const std::span<const std::byte> bytes = rest_.last(size);
+  require_elements(bytes, type);
   rest_ = rest_.first(rest_.size() - size);
   if (reinterpret_cast<std::uintptr_t>(bytes.data()) % kEndAlignment == 0) {
     auto* data = const_cast<std::byte*>(bytes.data());  // nobody writes to the view

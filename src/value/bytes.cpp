@@ -74,12 +74,16 @@ std::size_t ByteReader::bytes_of(const Shape& shape, DType dtype) const {
   return shape.elements() * size_of(dtype);
 }
 
+void ByteReader::require_elements(std::span<const std::byte> bytes, DType dtype) const {
+  const auto is_bool = [](std::byte byte) { return byte <= std::byte{1}; };
+  if (dtype == DType::kBool && !std::ranges::all_of(bytes, is_bool)) refuse("has an impossible bool");
+}
+
 Tensor ByteReader::tensor() {
   const DType type = dtype();
   const Shape extents = shape();
   const std::span<const std::byte> bytes = next(bytes_of(extents, type));
-  const auto is_bool = [](std::byte byte) { return byte <= std::byte{1}; };
-  if (type == DType::kBool && !std::ranges::all_of(bytes, is_bool)) refuse("has an impossible bool");
+  require_elements(bytes, type);
   Tensor result = Tensor::uninitialized(extents, type);
   if (!bytes.empty()) std::memcpy(result.data(), bytes.data(), bytes.size());
   return result;

@@ -253,5 +253,20 @@ TEST(Failures, OfUnknownKindsAreDataLoss) {
   EXPECT_EQ(parse_failure({}).code(), ErrorCode::kDataLoss);
 }
 
+TEST(TensorAtTheEnd, HasNoBoolThatIsNeitherTrueNorFalse) {
+  for (const int last : {0, 1, 2, 255}) {
+    const Tensor wanted = Tensor::zeros({3}, DType::kBool);
+    Encoder encoder;
+    encoder.tensor_at_end(wanted);
+    encoder.align_end();
+    for (const int element : {1, 0, last}) encoder.number(static_cast<std::uint8_t>(element));
+    const auto read = [&] { return Decoder(encoder.bytes()).tensor_at_end().span<bool>()[2]; };
+    if (last > 1)
+      EXPECT_THAT(text_of<DataLoss>([&] { static_cast<void>(read()); }), HasSubstr("impossible bool"));
+    else
+      EXPECT_EQ(read(), last == 1);
+  }
+}
+
 }  // namespace
 }  // namespace cohort::rpc

@@ -24,7 +24,6 @@ namespace cohort::testing {
 namespace {
 
 using ::testing::ElementsAre;
-using ::testing::FloatNear;
 using ::testing::IsEmpty;
 using ::testing::Pointwise;
 

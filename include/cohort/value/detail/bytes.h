@@ -72,13 +72,14 @@ class ByteReader {
  protected:
   /// The number of bytes of a tensor, which are among the rest.
   [[nodiscard]] std::size_t bytes_of(const Shape& shape, DType dtype) const;
+  /// Refuses what cannot be elements: any byte but 0 and 1 is undefined as a bool.
+  void require_elements(std::span<const std::byte> bytes, DType dtype) const;
   [[noreturn]] void refuse(const char* what) const;
 
   std::span<const std::byte> rest_;
 
  private:
   [[nodiscard]] std::span<const std::byte> next(std::size_t bytes);
-  /// Any byte but 0 and 1 is undefined as a bool.
   [[nodiscard]] bool boolean();
 
   const char* source_;
