@@ -6,10 +6,14 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstring>
 #include <optional>
+
+#include <fmt/format.h>
 
 #include <cohort/base/error.h>
 
+#include "mutual_proof.h"
 #include "sockets.h"
 
 namespace cohort {
@@ -19,35 +23,60 @@ using watch::Fd;
 
 constexpr std::size_t kTokenBytes = 32;
 
-/// What each worker tells the others: where it listens, and the two secrets of that socket. Other processes
-/// of the machine can see the name, but not the secrets.
+/// What each worker tells the others: where it listens, and the secret of that socket. Other processes of the
+/// machine can see the name, but not the secret.
 struct Invitation {
-  std::string name;    ///< empty: neither listens nor sends
-  std::string answer;  ///< says this worker to those who connect, before they send anything
-  std::string key;     ///< comes with each descriptor
+  std::string name;  ///< empty: neither listens nor sends
+  std::string secret;
 };
 
-std::string to_blob(const Invitation& invitation) {
-  return invitation.name + invitation.answer + invitation.key;
-}
+std::string to_blob(const Invitation& invitation) { return invitation.name + invitation.secret; }
 
 Invitation parse_invitation(const std::string& blob) {
-  if (blob.size() != 3 * kTokenBytes) return {};
-  return {blob.substr(0, kTokenBytes), blob.substr(kTokenBytes, kTokenBytes), blob.substr(2 * kTokenBytes)};
+  if (blob.size() != 2 * kTokenBytes) return {};
+  return {blob.substr(0, kTokenBytes), blob.substr(kTokenBytes)};
 }
 
-/// Sent with a descriptor: the sender's rank, and the receiver's key as proof of the right job.
-struct Greeting {
-  int rank = -1;
-  std::array<char, kTokenBytes> key{};
+// The messages of a connection: the connector's nonce; the listener's, with its proof; then the descriptor,
+// with its sender's rank and proof.
+
+struct Answer {
+  watch::Nonce nonce{};
+  watch::Proof proof{};
 };
 
-/// This worker's descriptor on its way to a peer: handed over once the peer has proved, as a process of this
-/// user that knows its own answer, to belong to this job.
+struct Greeting {
+  int rank = -1;
+  watch::Proof proof{};
+};
+
+template <class T>
+std::string_view bytes_of(const T& message) {
+  return {reinterpret_cast<const char*>(&message), sizeof message};
+}
+
+std::string proven_text(int rank) { return fmt::format("the descriptor of worker {}", rank); }
+
+/// A message of this kind that has come; `errno` is EAGAIN where it may still come.
+template <class T>
+std::optional<T> receive(const Fd& socket, watch::Attached& attached) {
+  std::array<char, sizeof(T) + 1> bytes{};
+  const ssize_t got = watch::receive_with(socket.get(), bytes, attached);
+  if (got == static_cast<ssize_t>(sizeof(T))) {
+    T message;
+    std::memcpy(&message, bytes.data(), sizeof message);
+    return message;
+  }
+  if (got >= 0) errno = EPROTO;
+  return std::nullopt;
+}
+
+/// This worker's descriptor on its way to a peer: handed over once the peer has proven, as a process of this
+/// user that knows its own secret, to belong to this job.
 class Delivery {
  public:
   Delivery(Invitation to, int own_rank, int descriptor)
-      : to_(std::move(to)), descriptor_(descriptor), own_rank_(own_rank) {
+      : to_(std::move(to)), proof_(watch::Side::kConnector), descriptor_(descriptor), own_rank_(own_rank) {
     connect();
   }
 
@@ -62,48 +91,77 @@ class Delivery {
     if (name) socket_ = watch::connect_to(*name, SOCK_SEQPACKET);
     // A peer on another node or in another network namespace has no such name here.
     done_ = !name || (!socket_ && errno != EAGAIN);
+    if (socket_) send(proof_.own_nonce(), {});
   }
 
   void read_answer() {
-    std::array<char, kTokenBytes + 1> answer{};
-    const ssize_t bytes = ::recv(socket_.get(), answer.data(), answer.size(), 0);
-    if (bytes < 0 && (errno == EAGAIN || errno == EINTR)) return;
+    watch::Attached nothing;
+    const std::optional<Answer> answer = receive<Answer>(socket_, nothing);
+    if (!answer && errno == EAGAIN) return;
     done_ = true;
-    if (bytes < 0 || std::string_view(answer.data(), static_cast<std::size_t>(bytes)) != to_.answer) return;
-    send_descriptor();
+    if (!answer) return;
+    proof_.hear(answer->nonce);
+    if (!proof_.accepts(answer->proof, to_.secret)) return;
+    send(Greeting{own_rank_, proof_.prove(to_.secret, proven_text(own_rank_))}, {&descriptor_, 1});
   }
 
  private:
-  void send_descriptor() {
-    Greeting greeting{own_rank_, {}};
-    std::copy_n(to_.key.begin(), kTokenBytes, greeting.key.begin());
-    const std::string_view bytes(reinterpret_cast<const char*>(&greeting), sizeof greeting);
-    static_cast<void>(watch::send_with(socket_.get(), bytes, {&descriptor_, 1}));
+  /// A peer that does not get it is one that has ended, whom this worker will not hear of either.
+  template <class T>
+  void send(const T& message, std::span<const int> descriptors) {
+    static_cast<void>(watch::send_with(socket_.get(), bytes_of(message), descriptors));
   }
 
   Invitation to_;
+  watch::MutualProof proof_;
   Fd socket_;
   int descriptor_;
   int own_rank_;
   bool done_ = false;
 };
 
-/// The sender of the descriptor in the message, if it is a message of this job.
+/// The sender of a descriptor.
 struct Received {
   int rank;
   Fd descriptor;
 };
 
-std::optional<Received> receive(int socket, const std::string& key) {
-  Greeting greeting;
-  watch::Attached attached;
-  const ssize_t bytes =
-      watch::receive_with(socket, {reinterpret_cast<char*>(&greeting), sizeof greeting}, attached);
-  const bool genuine = bytes == static_cast<ssize_t>(sizeof greeting) && attached.descriptors.size() == 1 &&
-                       std::string_view(greeting.key.data(), greeting.key.size()) == key;
-  if (!genuine) return std::nullopt;
-  return Received{greeting.rank, std::move(attached.descriptors.front())};
-}
+/// A process that has connected to this one.
+class Arrival {
+ public:
+  explicit Arrival(Fd socket) : socket_(std::move(socket)), proof_(watch::Side::kListener) {}
+
+  [[nodiscard]] pollfd to_poll() const { return {socket_.get(), POLLIN, 0}; }
+  /// Nothing more will come of it.
+  [[nodiscard]] bool done() const { return done_; }
+
+  /// Its descriptor, if that has come.
+  std::optional<Received> advance(const std::string& secret) {
+    watch::Attached attached;
+    if (!answered_) {
+      const std::optional<watch::Nonce> nonce = receive<watch::Nonce>(socket_, attached);
+      done_ = !nonce && errno != EAGAIN;
+      if (!nonce) return std::nullopt;
+      proof_.hear(*nonce);
+      const Answer answer{proof_.own_nonce(), proof_.prove(secret)};
+      static_cast<void>(watch::send_with(socket_.get(), bytes_of(answer), {}));
+      answered_ = true;
+      return std::nullopt;
+    }
+    const std::optional<Greeting> greeting = receive<Greeting>(socket_, attached);
+    done_ = greeting || errno != EAGAIN;
+    const bool is_genuine = greeting && attached.descriptors.size() == 1 &&
+                            proof_.accepts(greeting->proof, secret, proven_text(greeting->rank));
+    if (!is_genuine) return std::nullopt;
+    return Received{greeting->rank, std::move(attached.descriptors.front())};
+  }
+
+ private:
+  Fd socket_;
+  watch::MutualProof proof_;
+  bool answered_ = false;
+  bool done_ = false;
+};
 
 /// The processes that have connected to this one, and not sent their descriptor yet.
 class Arrivals {
@@ -112,33 +170,27 @@ class Arrivals {
 
   void add_to(std::vector<pollfd>& polled) const {
     polled.push_back({listener_.get(), POLLIN, 0});
-    for (const Fd& connection : connections_) polled.push_back({connection.get(), POLLIN, 0});
+    for (const Arrival& arrival : arrivals_) polled.push_back(arrival.to_poll());
   }
 
   /// What has come, after a wait for what `add_to` put at the end of a list.
   std::vector<Received> take(std::span<const pollfd> polled) {
-    std::vector<Received> arrived;
-    for (std::size_t i = connections_.size(); i-- > 0;) {
+    std::vector<Received> received;
+    for (std::size_t i = 0; i < arrivals_.size(); ++i) {
       if (polled[i + 1].revents == 0) continue;
-      if (std::optional<Received> one = receive(connections_[i].get(), own_.key))
-        arrived.push_back(std::move(*one));
-      connections_.erase(connections_.begin() + static_cast<std::ptrdiff_t>(i));
+      if (std::optional<Received> one = arrivals_[i].advance(own_.secret))
+        received.push_back(std::move(*one));
     }
-    if (polled[0].revents != 0) accept();
-    return arrived;
+    std::erase_if(arrivals_, [](const Arrival& arrival) { return arrival.done(); });
+    if (polled[0].revents == 0) return received;
+    for (Fd& socket : watch::accept_all(listener_).sockets) arrivals_.emplace_back(std::move(socket));
+    return received;
   }
 
  private:
-  void accept() {
-    for (Fd& connection : watch::accept_all(listener_).sockets) {
-      static_cast<void>(::send(connection.get(), own_.answer.data(), own_.answer.size(), MSG_NOSIGNAL));
-      connections_.push_back(std::move(connection));
-    }
-  }
-
   Fd listener_;
   const Invitation& own_;
-  std::vector<Fd> connections_;
+  std::vector<Arrival> arrivals_;
 };
 
 /// Sends and receives until all is done that can be, or the limit has passed.
@@ -176,7 +228,7 @@ void exchange_all(std::vector<Delivery> deliveries, Arrivals arrivals, std::chro
 
 std::vector<int> exchange_descriptors(const DescriptorExchangeOptions& options, int descriptor,
                                       const std::function<void(int, int)>& received) {
-  Invitation own{watch::random_token(), watch::random_token(), watch::random_token()};
+  Invitation own{watch::random_token(), watch::random_token()};
   COHORT_CHECK(own.name.size() == kTokenBytes);
   Fd listener = watch::listen_local(own.name, SOCK_SEQPACKET);
   const bool takes_part = listener && descriptor >= 0;

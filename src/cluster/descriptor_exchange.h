@@ -1,10 +1,10 @@
-// Processes of one node pass each other a file descriptor, over local sockets whose names and keys are
+// Processes of one node pass each other a file descriptor, over local sockets whose names and secrets are
 // exchanged through the bootstrap. A descriptor that arrives also proves that two workers are on the same
 // node; equal host names do not.
 //
-// A descriptor opens this job's memory to whoever gets it. Nothing is sent before the listener has turned out
-// to be a process of this user and has said its answer, which only the job's own processes know: the name of
-// a worker that has given up is free for anyone to take.
+// A descriptor opens this job's memory to whoever gets it. It is sent once the listener has turned out to be
+// a process of this user and has proven that it belongs to the job: the name of a worker that has given up is
+// free for anyone to take.
 #pragma once
 
 #include <chrono>

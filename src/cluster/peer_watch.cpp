@@ -36,8 +36,7 @@ class Setup {
  public:
   Setup(const PeerWatchOptions& options, watch::Loop& loop)
       : options_(options), loop_(loop), hub_(lowest_on_node()) {
-    address_.key = watch::random_token();
-    address_.answer = watch::random_token();
+    address_.secret = watch::random_token();
   }
 
   /// The workers that found no uplink.
@@ -90,14 +89,14 @@ class Setup {
     watch::Fd socket = watch::listen_local(name);
     if (!socket) return;
     address_.local_name = name;
-    loop_.listen(std::move(socket), watch::Reach::kNode, address_);
+    loop_.listen(std::move(socket), watch::Reach::kNode, address_.secret);
   }
 
   void listen_on_network() {
     watch::Fd socket = watch::listen_network();
     if (!socket) return;
     address_.network = watch::network_addresses(socket.get());
-    loop_.listen(std::move(socket), watch::Reach::kNetwork, address_);
+    loop_.listen(std::move(socket), watch::Reach::kNetwork, address_.secret);
   }
 
   void link_to_chief(const std::string& blob) {

@@ -6,7 +6,6 @@
 #include <net/if.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <sys/random.h>
 #include <sys/un.h>
 
 #include <algorithm>
@@ -23,6 +22,7 @@
 #include <cohort/base/error.h>
 
 #include "base/system_calls.h"
+#include "mutual_proof.h"
 
 namespace cohort::watch {
 namespace {
@@ -140,10 +140,8 @@ std::optional<SocketAddress> network_address(const std::string& text) {
 }
 
 std::string random_token() {
-  std::uint64_t words[2] = {};
-  if (::getrandom(words, sizeof words, 0) != static_cast<ssize_t>(sizeof words)) {
-    throw Unavailable("the system has no random numbers: {}", std::strerror(errno));
-  }
+  std::array<std::uint64_t, 2> words{};
+  fill_randomly(std::as_writable_bytes(std::span(words)));
   return fmt::format("{:016x}{:016x}", words[0], words[1]);
 }
 

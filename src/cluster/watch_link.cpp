@@ -109,11 +109,11 @@ bool Link::peer_is_dead() const {
 
 namespace {
 
-/// One attempt to reach a hub: says hello once connected, then waits for the right answer. A local hub must
-/// be a process of this user before it is told anything.
+/// One attempt to reach a hub: says hello once connected, then waits for the hub's proof. A local hub must be
+/// a process of this user before it is told anything.
 class Attempt {
  public:
-  Attempt(const SocketAddress& to, Frame hello) : to_(to), hello_(std::move(hello)) { connect(); }
+  explicit Attempt(const SocketAddress& to) : to_(to), proof_(Side::kConnector) { connect(); }
 
   [[nodiscard]] bool alive() const { return alive_; }
   /// The hub has not taken the connections that others made before; to be tried again.
@@ -130,52 +130,58 @@ class Attempt {
     if (to_.reach() == Reach::kNode) alive_ = link_->identify();
   }
 
-  /// True when the hub has answered as it should.
-  bool advance(const std::string& answer) {
+  /// True when the hub has proven that it knows the secret.
+  bool advance(std::string_view secret) {
     if (!greeted_) {
       const std::optional<int> error = connect_error(link_->fd());
       alive_ = error.value_or(0) == 0;
       if (error != 0) return false;
-      link_->send(hello_);
+      link_->send({FrameKind::kHello, -1, 0, std::string(as_text(proof_.own_nonce()))});
       greeted_ = true;
       return false;
     }
     link_->receive();
     const std::optional<Frame> frame = link_->next_frame();
     if (frame) {
-      alive_ = frame->kind == FrameKind::kWelcome && frame->text == answer;
+      alive_ = frame->kind == FrameKind::kWelcome && is_proven(frame->text, secret);
       return alive_;
     }
     alive_ = link_->open();
     return false;
   }
 
-  std::unique_ptr<Link> take() { return std::move(link_); }
+  /// Proves to the hub who this is, and waits until it has accepted the link. Without a limit: if the hub has
+  /// accepted it already, closing it would look like a death. If the hub ends, the loop will report it.
+  std::unique_ptr<Link> confirm(std::string_view secret, int own_rank) {
+    const Proof own = proof_.prove(secret, proven_text(own_rank));
+    link_->confirmed = true;
+    link_->send({FrameKind::kConfirm, own_rank, 0, std::string(as_text(own))});
+    while (link_->open()) {
+      if (const auto frame = link_->next_frame(); frame && frame->kind == FrameKind::kConfirmed) break;
+      pollfd polled{link_->fd(), POLLIN, 0};
+      poll_until({&polled, 1}, Clock::time_point::max());
+      link_->receive();
+    }
+    return std::move(link_);
+  }
 
  private:
+  bool is_proven(std::string_view welcome, std::string_view secret) {
+    const std::optional<Nonce> nonce = nonce_from(welcome.substr(0, sizeof(Nonce)));
+    const std::optional<Proof> proof = nonce ? proof_from(welcome.substr(sizeof(Nonce))) : std::nullopt;
+    if (!proof) return false;
+    proof_.hear(*nonce);
+    return proof_.accepts(*proof, secret);
+  }
+
   SocketAddress to_;
   std::unique_ptr<Link> link_;
-  Frame hello_;
+  MutualProof proof_;
   bool alive_ = false;
   bool greeted_ = false;
 };
 
-/// Waits until the hub has accepted this link. Without a limit: if the hub has accepted it already, closing
-/// it would look like a death. If the hub ends, the loop will report it.
-std::unique_ptr<Link> confirmed(std::unique_ptr<Link> link) {
-  link->confirmed = true;
-  link->send({FrameKind::kConfirm, -1, 0, {}});
-  while (link->open()) {
-    if (const std::optional<Frame> frame = link->next_frame(); frame && frame->kind == FrameKind::kConfirm)
-      break;
-    pollfd polled{link->fd(), POLLIN, 0};
-    poll_until({&polled, 1}, Clock::time_point::max());
-    link->receive();
-  }
-  return link;
-}
-
-std::unique_ptr<Link> first_to_answer(std::vector<Attempt> attempts, const std::string& answer,
+std::unique_ptr<Link> first_to_answer(std::vector<Attempt> attempts, std::string_view secret, int own_rank,
                                       std::chrono::milliseconds limit) {
   constexpr std::chrono::milliseconds kUntilNextTry{5};
   const Clock::time_point end = Clock::now() + limit;
@@ -189,19 +195,17 @@ std::unique_ptr<Link> first_to_answer(std::vector<Attempt> attempts, const std::
     poll_until(polled, queueing ? std::min(end, Clock::now() + kUntilNextTry) : end);
     for (std::size_t i = 0; i < attempts.size(); ++i) {
       if (attempts[i].is_queueing()) attempts[i].connect();
-      if (polled[i].revents == 0 || !attempts[i].advance(answer)) continue;
-      return confirmed(attempts[i].take());
+      if (polled[i].revents != 0 && attempts[i].advance(secret)) return attempts[i].confirm(secret, own_rank);
     }
   }
 }
 
-Frame hello_to(const Address& address, int own_rank) { return {FrameKind::kHello, own_rank, 0, address.key}; }
-
 }  // namespace
 
+std::string proven_text(int rank) { return fmt::format("worker {}", rank); }
+
 std::string to_blob(const Address& address) {
-  return fmt::format("{}\n{}\n{}\n{}", address.local_name, address.key, address.answer,
-                     fmt::join(address.network, " "));
+  return fmt::format("{}\n{}\n{}", address.local_name, address.secret, fmt::join(address.network, " "));
 }
 
 Address parse_address(std::string_view blob) {
@@ -213,26 +217,23 @@ Address parse_address(std::string_view blob) {
   };
   Address address;
   address.local_name = next('\n');
-  address.key = next('\n');
-  address.answer = next('\n');
+  address.secret = next('\n');
   while (!blob.empty()) address.network.push_back(next(' '));
   return address;
 }
 
 std::unique_ptr<Link> connect_local(const Address& address, int own_rank, std::chrono::milliseconds limit) {
   std::vector<Attempt> attempts;
-  if (const std::optional<SocketAddress> to = local_address(address.local_name))
-    attempts.emplace_back(*to, hello_to(address, own_rank));
-  return first_to_answer(std::move(attempts), address.answer, limit);
+  if (const std::optional<SocketAddress> to = local_address(address.local_name)) attempts.emplace_back(*to);
+  return first_to_answer(std::move(attempts), address.secret, own_rank, limit);
 }
 
 std::unique_ptr<Link> connect_network(const Address& address, int own_rank, std::chrono::milliseconds limit) {
   std::vector<Attempt> attempts;
   for (const std::string& text : address.network) {
-    if (const std::optional<SocketAddress> to = network_address(text))
-      attempts.emplace_back(*to, hello_to(address, own_rank));
+    if (const std::optional<SocketAddress> to = network_address(text)) attempts.emplace_back(*to);
   }
-  return first_to_answer(std::move(attempts), address.answer, limit);
+  return first_to_answer(std::move(attempts), address.secret, own_rank, limit);
 }
 
 }  // namespace cohort::watch

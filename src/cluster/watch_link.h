@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "mutual_proof.h"
 #include "sockets.h"
 
 namespace cohort::watch {
@@ -17,9 +18,10 @@ namespace cohort::watch {
 using Clock = std::chrono::steady_clock;
 
 enum class FrameKind : std::uint8_t {
-  kHello,        ///< from the connecting end: its rank and the listener's key
-  kWelcome,      ///< the listener's proof that it is the right one
-  kConfirm,      ///< from here on the end of the link is a death; answered by the same
+  kHello,        ///< from the connecting end: its nonce
+  kWelcome,      ///< the listener's nonce, and its proof that it belongs to the job
+  kConfirm,      ///< the connecting end's rank, and its proof; from here on the end of the link is a death
+  kConfirmed,    ///< the listener's answer
   kBeat,         ///< a sign of life
   kBye,          ///< towards the chief: everyone below has left; from the chief: all have left
   kGone,         ///< a worker has died or is out of reach
@@ -71,11 +73,12 @@ class Link {
   [[nodiscard]] int process_fd() const noexcept { return process_.get(); }
 
   // What the loop knows about the other end.
-  int rank = -1;
-  bool confirmed = false;  ///< its end is a death
-  bool left = false;       ///< it said bye
-  bool ended = false;      ///< closed or dead, to be dropped
-  bool is_ready = true;    ///< it may have something to read, or room for what is unsent
+  int rank = -1;                     ///< once it has proven that it belongs to the job
+  std::optional<MutualProof> proof;  ///< from its hello on
+  bool confirmed = false;            ///< its end is a death
+  bool left = false;                 ///< it said bye
+  bool ended = false;                ///< closed or dead, to be dropped
+  bool is_ready = true;              ///< it may have something to read, or room for what is unsent
   Clock::time_point last_heard = Clock::now();
 
  private:
@@ -87,20 +90,22 @@ class Link {
   std::string outbox_;
 };
 
-/// Where a hub listens, as it is exchanged. The key and the answer prove to both ends that the other belongs
-/// to this job: the name of a local socket can be read by everyone, and an IP address may belong to another
-/// machine in another network.
+/// Where a hub listens, as it is exchanged, and the secret by which both ends prove that they belong to this
+/// job: the name of a local socket can be read by everyone, and an IP address may belong to another machine
+/// in another network.
 struct Address {
   std::string local_name;            ///< of an abstract local socket; empty: none
   std::vector<std::string> network;  ///< of all interfaces; empty: no TCP
-  std::string key;
-  std::string answer;
+  std::string secret;
 };
+
+/// What goes with the proof of a link: who connects.
+[[nodiscard]] std::string proven_text(int rank);
 
 [[nodiscard]] std::string to_blob(const Address& address);
 [[nodiscard]] Address parse_address(std::string_view blob);
 
-/// A link to the hub at `address`, after hello and welcome; null when it cannot be made in time.
+/// A link to the hub at `address`, which has accepted it; null when it cannot be made in time.
 /// Over the network all addresses are tried at once.
 [[nodiscard]] std::unique_ptr<Link> connect_local(const Address& address, int own_rank,
                                                   std::chrono::milliseconds limit);

@@ -13,6 +13,8 @@
 
 #include <fmt/format.h>
 
+#include <cohort/base/log.h>
+
 #include "base/quiet_thread.h"
 
 namespace cohort::watch {
@@ -63,8 +65,8 @@ void Loop::wake() {
   [[maybe_unused]] const ssize_t written = ::write(to_wake_.get(), &byte, 1);
 }
 
-void Loop::listen(Fd socket, Reach reach, const Address& address) {
-  auto listener = std::make_shared<Listener>(Listener{std::move(socket), reach, address});
+void Loop::listen(Fd socket, Reach reach, const std::string& secret) {
+  auto listener = std::make_shared<Listener>(Listener{std::move(socket), reach, secret});
   post([this, listener] { listeners_.push_back(std::move(*listener)); });
 }
 
@@ -260,28 +262,50 @@ void Loop::check_clocks() {
   }
 }
 
+/// Null where nobody listens any more.
+const std::string* Loop::secret_of(const Link& link) const {
+  const auto listener = std::ranges::find(listeners_, link.reach(), &Listener::reach);
+  return listener != listeners_.end() ? &listener->secret : nullptr;
+}
+
 void Loop::welcome(Link& link, const Frame& hello) {
-  const auto knows_key = [&](const Listener& listener) {
-    return listener.reach == link.reach() && listener.address.key == hello.text;
-  };
-  const auto listener = std::find_if(listeners_.begin(), listeners_.end(), knows_key);
-  const bool is_worker =
-      hello.subject >= 0 && static_cast<std::size_t>(hello.subject) < options_.workers.size();
-  // Of several connections from one worker, the first to arrive becomes the link.
-  if (listener == listeners_.end() || !is_worker || is_linked(hello.subject)) return link.close();
-  link.rank = hello.subject;
-  link.send({FrameKind::kWelcome, options_.rank, 0, listener->address.answer});
+  const std::string* const secret = secret_of(link);
+  const std::optional<Nonce> nonce = nonce_from(hello.text);
+  if (secret == nullptr || !nonce || link.proof) return link.close();
+  link.proof.emplace(Side::kListener).hear(*nonce);
+  std::string text(as_text(link.proof->own_nonce()));
+  text.append(as_text(link.proof->prove(*secret)));
+  link.send({FrameKind::kWelcome, options_.rank, 0, std::move(text)});
+}
+
+void Loop::admit(Link& link, const Frame& confirm) {
+  const std::string* const secret = secret_of(link);
+  const std::optional<Proof> proof = proof_from(confirm.text);
+  const int rank = confirm.subject;
+  const bool is_worker = rank >= 0 && static_cast<std::size_t>(rank) < options_.workers.size();
+  // Of several connections from one worker, the first to be proven becomes the link.
+  if (secret == nullptr || !link.proof || !proof || !is_worker || is_linked(rank) ||
+      !link.proof->accepts(*proof, *secret, proven_text(rank)))
+    return link.close();
+  link.rank = rank;
+  link.confirmed = true;
+  link.send({FrameKind::kConfirmed, options_.rank, 0, {}});
+  if (fault_) link.send(fault_frame_);
+}
+
+void Loop::handle_stranger(Link& link, const Frame& frame) {
+  try {
+    if (frame.kind == FrameKind::kHello) return welcome(link, frame);
+    if (frame.kind == FrameKind::kConfirm) return admit(link, frame);
+  } catch (const Error& e) {
+    logging::warning("{} cannot prove to others who it is: {}", describe_worker(options_.rank), e.what());
+  }
+  link.close();
 }
 
 void Loop::handle(Link& link, const Frame& frame) {
-  if (frame.kind == FrameKind::kHello) return welcome(link, frame);
-  if (link.rank < 0) return link.close();  // has not proved that it belongs to this job
+  if (link.rank < 0) return handle_stranger(link, frame);
   switch (frame.kind) {
-    case FrameKind::kConfirm:
-      link.send({FrameKind::kConfirm, options_.rank, 0, {}});
-      link.confirmed = true;
-      if (fault_) link.send(fault_frame_);
-      break;
     case FrameKind::kBye:
       link.left = true;
       if (&link == uplink_)
@@ -299,6 +323,8 @@ void Loop::handle(Link& link, const Frame& frame) {
       break;
     case FrameKind::kHello:
     case FrameKind::kWelcome:
+    case FrameKind::kConfirm:
+    case FrameKind::kConfirmed:
     case FrameKind::kBeat: break;
   }
 }

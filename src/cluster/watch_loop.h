@@ -31,8 +31,8 @@ class Loop {
   Loop(const Loop&) = delete;
   Loop& operator=(const Loop&) = delete;
 
-  /// Accepts links from workers that know the key of `address`.
-  void listen(Fd socket, Reach reach, const Address& address);
+  /// Accepts links from workers that know the secret.
+  void listen(Fd socket, Reach reach, const std::string& secret);
   void stop_listening();
   void set_uplink(std::unique_ptr<Link> link);
 
@@ -48,7 +48,7 @@ class Loop {
   struct Listener {
     Fd socket;
     Reach reach;
-    Address address;
+    std::string secret;
   };
   using TimePoint = Clock::time_point;
 
@@ -65,6 +65,9 @@ class Loop {
   void check_clocks();
 
   void welcome(Link& link, const Frame& hello);
+  void admit(Link& link, const Frame& confirm);
+  [[nodiscard]] const std::string* secret_of(const Link& link) const;
+  void handle_stranger(Link& link, const Frame& frame);
   void handle(Link& link, const Frame& frame);
   void handle_end(const Link& link);
   void interrupted_by(int signal);

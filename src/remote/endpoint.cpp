@@ -131,7 +131,7 @@ Endpoint::Impl::Impl(EndpointOptions options, Handler& handler)
   if (!epoll_) throw Unavailable("the system has no epoll to wait for tasks by: {}", std::strerror(errno));
   identity_.introduction.task = options_.task;
   identity_.introduction.host = host_name();
-  identity_.introduction.incarnation = random_number();
+  watch::fill_randomly(std::as_writable_bytes(std::span(&identity_.introduction.incarnation, 1)));
   identity_.introduction.pid = process_;
   identity_.introduction.heartbeat = options_.heartbeat;
   identity_.introduction.nonce_address = reinterpret_cast<std::uint64_t>(&memory_nonce());

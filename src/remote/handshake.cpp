@@ -1,9 +1,5 @@
 #include "handshake.h"
 
-#include <openssl/crypto.h>
-#include <openssl/evp.h>
-#include <openssl/hmac.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -22,38 +18,6 @@
 #include "supervised_task.h"
 
 namespace cohort::remote {
-
-void fill_randomly(std::span<std::byte> bytes) {
-  if (::getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) {
-    throw Unavailable("the system has no random numbers: {}", std::strerror(errno));
-  }
-}
-
-std::uint64_t random_number() {
-  std::uint64_t number = 0;
-  fill_randomly(std::as_writable_bytes(std::span(&number, 1)));
-  return number;
-}
-
-Proof prove(std::string_view secret, std::initializer_list<std::span<const std::byte>> parts) {
-  std::vector<unsigned char> text;
-  for (const std::span<const std::byte> part : parts) {
-    const auto* bytes = reinterpret_cast<const unsigned char*>(part.data());
-    text.insert(text.end(), bytes, bytes + part.size());
-  }
-  Proof proof{};
-  unsigned bytes = 0;
-  const unsigned char* code =
-      ::HMAC(::EVP_sha256(), secret.data(), static_cast<int>(secret.size()), text.data(), text.size(),
-             reinterpret_cast<unsigned char*>(proof.data()), &bytes);
-  if (code == nullptr || bytes != proof.size()) throw Unavailable("libcrypto cannot compute HMAC-SHA256");
-  return proof;
-}
-
-bool same(const Proof& one, const Proof& other) noexcept {
-  return ::CRYPTO_memcmp(one.data(), other.data(), one.size()) == 0;
-}
-
 namespace {
 
 template <class Integer>
@@ -68,14 +32,14 @@ constexpr std::uint32_t kByteOrder = 0x01020304;
 constexpr std::uint32_t kSwappedByteOrder = 0x04030201;
 
 /// To be raised whenever frames, rings or introductions change.
-constexpr std::uint32_t kVersion = 1;
+constexpr std::uint32_t kVersion = 2;
 
 /// The first bytes of either end, in all versions.
 struct Opening {
   std::array<char, 8> magic = kMagic;
   std::uint32_t byte_order = kByteOrder;
   std::uint32_t version = kVersion;
-  Nonce nonce{};
+  watch::Nonce nonce{};
 };
 static_assert(sizeof(Opening) == 48);
 
@@ -83,7 +47,7 @@ constexpr const char* kNoTask = "what answers there is no task of Cohort";
 
 /// Precedes the text of an introduction.
 struct IntroductionHeader {
-  Proof proof{};
+  watch::Proof proof{};
   std::uint64_t text_bytes = 0;
 };
 constexpr std::size_t kLongestIntroduction = 4096;
@@ -92,8 +56,6 @@ template <class T>
 std::string_view bytes_of(const T& value) {
   return {reinterpret_cast<const char*>(&value), sizeof value};
 }
-
-std::span<const std::byte> as_span(std::string_view text) { return std::as_bytes(std::span(text)); }
 
 template <class T>
 T from_bytes(std::string_view bytes) {
@@ -156,7 +118,10 @@ Introduction parse_introduction(std::string_view text) {
 SharedMemory make_rings() { return SharedMemory(kRingsBytes); }
 
 Handshake::Handshake(watch::Fd socket, Reach reach, Side side, const Identity& identity, bool connecting)
-    : identity_(&identity), side_(side), stage_(connecting ? Stage::kConnecting : Stage::kOpening) {
+    : identity_(&identity),
+      side_(side),
+      stage_(connecting ? Stage::kConnecting : Stage::kOpening),
+      proof_(side) {
   connected_.socket = std::move(socket);
   connected_.reach = reach;
   connected_.side = side;
@@ -171,9 +136,7 @@ Handshake::Handshake(watch::Fd socket, Reach reach, Side side, const Identity& i
 void Handshake::open() {
   stage_ = Stage::kOpening;
   if (side_ == Side::kListener) return;
-  fill_randomly(connector_nonce_);
-  const Opening opening{.nonce = connector_nonce_};
-  send(bytes_of(opening), {});
+  send(bytes_of(Opening{.nonce = proof_.own_nonce()}), {});
 }
 
 void Handshake::advance() {
@@ -198,13 +161,11 @@ void Handshake::read_opening() {
   const auto opening = from_bytes<Opening>(input_);
   const std::string objection = objection_to(opening);
   if (!answer) {
-    listener_nonce_ = Nonce{};
-    fill_randomly(listener_nonce_);
-    connector_nonce_ = opening.nonce;
+    proof_.hear(opening.nonce);
     // An end of another version finds out by the same bytes; a stranger learns no more than that Cohort
     // listens.
-    const Opening own{.nonce = listener_nonce_};
-    const Proof own_proof = proof("listener", {});
+    const Opening own{.nonce = proof_.own_nonce()};
+    const watch::Proof own_proof = proof_.prove(identity_->secret);
     if (opening.magic == kMagic) send(std::string(bytes_of(own)).append(bytes_of(own_proof)), {});
   }
   if (!objection.empty()) return fail(objection, true);
@@ -213,12 +174,11 @@ void Handshake::read_opening() {
     if (stage_ != Stage::kFailed) stage_ = Stage::kIntroducing;
     return;
   }
-  if (!read_to(sizeof(Opening) + sizeof(Proof))) return;
-  listener_nonce_ = opening.nonce;
-  const auto claimed = from_bytes<Proof>(std::string_view(input_).substr(sizeof(Opening)));
-  if (!same(claimed, proof("listener", {}))) {
+  if (!read_to(sizeof(Opening) + sizeof(watch::Proof))) return;
+  proof_.hear(opening.nonce);
+  const auto claimed = from_bytes<watch::Proof>(std::string_view(input_).substr(sizeof(Opening)));
+  if (!proof_.accepts(claimed, identity_->secret))
     return fail("what answers there has another secret, so it belongs to another job", true);
-  }
   input_.clear();
   stage_ = Stage::kProven;
 }
@@ -242,9 +202,7 @@ void Handshake::send_introduction(Introduction introduction) {
   }
   introduction.offers_descriptor = connected_.reach == Reach::kNode && identity_->offered;
   const std::string text = to_text(introduction);
-  const IntroductionHeader header{
-      proof(side_ == Side::kConnector ? "connector's introduction" : "listener's introduction", text),
-      text.size()};
+  const IntroductionHeader header{proof_.prove(identity_->secret, text), text.size()};
   send(std::string(bytes_of(header)).append(text), descriptors);
 }
 
@@ -255,8 +213,7 @@ void Handshake::read_introduction() {
   if (header.text_bytes > kLongestIntroduction) return fail("its introduction is too long", true);
   if (!read_to(sizeof header + header.text_bytes)) return;
   const std::string_view text = std::string_view(input_).substr(sizeof header);
-  if (!same(header.proof,
-            proof(from_listener ? "listener's introduction" : "connector's introduction", text)))
+  if (!proof_.accepts(header.proof, identity_->secret, text))
     return fail("it could not prove that it belongs to the job", true);
   try {
     connected_.peer = parse_introduction(text);
@@ -287,10 +244,6 @@ void Handshake::take_descriptors(bool offers) {
   if (offers) connected_.offered = std::move(*next);
   connected_.pid = attached_.sender;
   descriptors.clear();
-}
-
-Proof Handshake::proof(std::string_view label, std::string_view text) const {
-  return prove(identity_->secret, {as_span(label), connector_nonce_, listener_nonce_, as_span(text)});
 }
 
 bool Handshake::read_to(std::size_t bytes) {

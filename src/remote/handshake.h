@@ -13,11 +13,9 @@
 
 #include <sys/types.h>
 
-#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <initializer_list>
 #include <optional>
 #include <span>
 #include <string>
@@ -26,31 +24,14 @@
 
 #include <cohort/cluster/cluster_roles.h>
 
+#include "cluster/mutual_proof.h"
 #include "cluster/sockets.h"
 #include "shared_memory.h"
 
 namespace cohort::remote {
 
-// Two tasks prove to each other that they know the job's secret without saying it: each names a number that
-// was never used before, and the other answers with a code over both numbers that only those can compute who
-// know the secret (HMAC-SHA256).
-
-using Nonce = std::array<std::byte, 32>;
-using Proof = std::array<std::byte, 32>;
-
 /// A secret shorter than this could be guessed.
 inline constexpr std::size_t kShortestSecret = 16;
-
-/// Fills `bytes` with random ones that nobody can foretell.
-/// @throws Unavailable when the system has none.
-void fill_randomly(std::span<std::byte> bytes);
-
-[[nodiscard]] std::uint64_t random_number();
-
-[[nodiscard]] Proof prove(std::string_view secret, std::initializer_list<std::span<const std::byte>> parts);
-
-/// Takes equally long for all proofs.
-[[nodiscard]] bool same(const Proof& one, const Proof& other) noexcept;
 
 /// What two tasks tell each other when they connect, once each knows that the other belongs to the job.
 struct Introduction {
@@ -84,7 +65,7 @@ struct Identity {
 [[nodiscard]] SharedMemory make_rings();
 
 using watch::Reach;
-enum class Side { kConnector, kListener };
+using watch::Side;
 
 /// What a handshake ends in.
 struct Connected {
@@ -137,7 +118,6 @@ class Handshake {
   void read_introduction();
   void send_introduction(Introduction introduction);
   void take_descriptors(bool offers);
-  [[nodiscard]] Proof proof(std::string_view label, std::string_view text) const;
 
   /// Reads until `input_` has so many bytes; false: not yet, or failed.
   [[nodiscard]] bool read_to(std::size_t bytes);
@@ -148,8 +128,7 @@ class Handshake {
   Side side_;
   Stage stage_;
   Connected connected_;
-  Nonce connector_nonce_{};
-  Nonce listener_nonce_{};
+  watch::MutualProof proof_;
   std::string input_;
   watch::Attached attached_;  ///< to what has been read
   std::string failure_;

@@ -53,12 +53,18 @@ bool readable(int fd, int ms) {
   return ::poll(&polled, 1, ms) == 1;
 }
 
-/// Takes one connection, says `answer` to it, and returns the bytes and descriptors that come until its end.
-std::size_t spoils_of(const Fd& listener, const std::string& answer) {
-  if (!readable(listener.get(), kLongMs)) return 0;
+/// What comes over one connection.
+struct Spoils {
+  std::string bytes;
+  bool descriptors = false;
+};
+
+/// Takes one connection, says `answer` to it, and returns what comes until its end.
+Spoils spoils_of(const Fd& listener, const std::string& answer) {
+  Spoils spoils;
+  if (!readable(listener.get(), kLongMs)) return spoils;
   const Fd connection(::accept(listener.get(), nullptr, nullptr));
   static_cast<void>(::send(connection.get(), answer.data(), answer.size(), MSG_NOSIGNAL));
-  std::size_t spoils = 0;
   while (readable(connection.get(), kLongMs)) {
     char bytes[512];
     alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))];
@@ -70,7 +76,8 @@ std::size_t spoils_of(const Fd& listener, const std::string& answer) {
     header.msg_controllen = sizeof control;
     const ssize_t got = ::recvmsg(connection.get(), &header, 0);
     if (got <= 0) break;
-    spoils += static_cast<std::size_t>(got) + (header.msg_controllen > 0 ? 1000 : 0);
+    spoils.bytes.append(bytes, static_cast<std::size_t>(got));
+    spoils.descriptors |= header.msg_controllen > 0;
   }
   return spoils;
 }
@@ -211,31 +218,31 @@ void exchange_with(const std::string& blob) {
   EXPECT_EQ(silent, std::vector{1});
 }
 
-TEST(DescriptorExchange, GivesNothingToWhoeverCannotAnswer) {
-  const std::string secrets = watch::random_token() + watch::random_token();
-  for (const std::string& answer : {std::string(), std::string(32, 'x'), std::string(33, 'x')}) {
+TEST(DescriptorExchange, GivesNothingToWhoeverCannotProveThatHeBelongsToTheJob) {
+  const std::string secret = watch::random_token();
+  for (const std::string& answer : {std::string(), std::string(64, 'x'), std::string(65, 'x')}) {
     const std::string name = watch::random_token();
     const Fd listener = listen_at(name, SOCK_SEQPACKET);
     ASSERT_TRUE(listener);
-    std::size_t spoils = 1;
+    Spoils spoils;
     std::jthread thief([&] { spoils = spoils_of(listener, answer); });
-    exchange_with(name + secrets);
+    exchange_with(name + secret);
     thief.join();
-    EXPECT_EQ(spoils, 0u) << "answer '" << answer << "'";
+    EXPECT_EQ(spoils.bytes.size(), sizeof(watch::Nonce)) << "answer '" << answer << "'";
+    EXPECT_FALSE(spoils.descriptors) << "answer '" << answer << "'";
   }
 }
 
 TEST(DescriptorExchange, GivesNothingToAnotherUser) {
   if (!may_become_another_user()) GTEST_SKIP() << kWhySkipped;
   const std::string name = watch::random_token();
-  const std::string answer = watch::random_token();  // which he may have found out
   const OtherUser thief([&](const Talk& test) {
     const Fd listener = listen_at(name, SOCK_SEQPACKET);
     test.say(listener ? "listening" : "cannot listen");
-    test.say(fmt::format("{}", spoils_of(listener, answer)));
+    test.say(fmt::format("{}", spoils_of(listener, "").bytes.size()));
   });
   ASSERT_EQ(thief->hear(), "listening");
-  exchange_with(name + answer + watch::random_token());
+  exchange_with(name + watch::random_token());
   EXPECT_EQ(thief->hear(), "0");
 }
 
@@ -316,12 +323,44 @@ TEST(PeerWatch, TellsAnotherUserWhoTookItsNameNothing) {
   const OtherUser thief([&](const Talk& test) {
     const Fd listener = listen_at(name, SOCK_STREAM);
     test.say(listener ? "listening" : "cannot listen");
-    test.say(fmt::format("{}", spoils_of(listener, "")));
+    test.say(fmt::format("{}", spoils_of(listener, "").bytes.size()));
   });
   ASSERT_EQ(thief->hear(), "listening");
-  const watch::Address address{.local_name = name, .network = {}, .key = "key", .answer = "answer"};
+  const watch::Address address{.local_name = name, .network = {}, .secret = "secret"};
   EXPECT_EQ(watch::connect_local(address, 1, 60s), nullptr);
   EXPECT_EQ(thief->hear(), "0");
+}
+
+TEST(PeerWatch, TellsAMachineThatHasTheChiefsAddressNothingOfTheSecret) {
+  const Fd listener = watch::listen_loopback();
+  const watch::Address address{
+      .local_name = {}, .network = watch::network_addresses(listener.get()), .secret = watch::random_token()};
+  Spoils spoils;
+  // A listener of its own cannot prove anything, whatever it says.
+  std::jthread thief([&] { spoils = spoils_of(listener, std::string(80, '\1')); });
+  EXPECT_EQ(watch::connect_network(address, 1, 60s), nullptr);
+  thief.join();
+  EXPECT_GT(spoils.bytes.size(), sizeof(watch::Nonce));
+  EXPECT_THAT(spoils.bytes, testing::Not(testing::HasSubstr(address.secret)));
+  EXPECT_LT(spoils.bytes.size(), sizeof(watch::Nonce) + sizeof(watch::Proof));
+}
+
+/// Says that it is worker 1, and hears that nobody believes it.
+void expect_refused(const watch::Address& address, bool says_hello) {
+  watch::Link link(watch::connect_to(*watch::local_address(address.local_name)), watch::Reach::kNode);
+  if (says_hello) link.send({watch::FrameKind::kHello, -1, 0, std::string(sizeof(watch::Nonce), 'x')});
+  link.send({watch::FrameKind::kConfirm, 1, 0, std::string(sizeof(watch::Proof), 'x')});
+  while (link.open()) {
+    ASSERT_TRUE(readable(link.fd(), kLongMs));
+    link.receive();
+    while (const std::optional<watch::Frame> frame = link.next_frame())
+      EXPECT_EQ(frame->kind, watch::FrameKind::kWelcome);
+  }
+}
+
+TEST(PeerWatch, IsNotTakenInByWhoeverSaysThatHeIsAWorker) {
+  for (const bool says_hello : {false, true})
+    expect_watch(true, [&](const watch::Address& address) { expect_refused(address, says_hello); });
 }
 
 }  // namespace

@@ -16,6 +16,7 @@
 #include <gtest/gtest.h>
 
 #include "blob_meeting.h"
+#include "cluster/watch_link.h"
 
 namespace cohort {
 namespace {
@@ -290,13 +291,14 @@ TEST(PeerWatch, OpensTcpForTheFallbackEvenOnOneNode) {
 }
 
 TEST(PeerWatch, DoesWithoutAWorkerThatCannotBeReached) {
-  // A wrong key is what a stranger would have: the chief must not let it in.
-  const auto spoil_key = [](int rank, std::vector<std::string>& blobs) {
-    if (rank != 2) return;
-    const std::size_t port_end = blobs[0].find('\n', blobs[0].find('\n') + 1);
-    if (port_end != std::string::npos) blobs[0].replace(port_end + 1, 4, "xxxx");
+  // A wrong secret is what a stranger would have: the chief must not let it in.
+  const auto spoil_secret = [](int rank, std::vector<std::string>& blobs) {
+    watch::Address address = watch::parse_address(blobs[0]);
+    if (rank != 2 || address.network.empty()) return;
+    address.secret = "a guess";
+    blobs[0] = watch::to_blob(address);
   };
-  Cluster cluster({2, 2}, spoil_key);
+  Cluster cluster({2, 2}, spoil_secret);
   cluster.run([&](int rank, std::optional<PeerWatch>& watch) {
     EXPECT_EQ(watch->unwatched(), std::vector<int>{2});
     if (rank == 3) return watch.reset();

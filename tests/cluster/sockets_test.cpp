@@ -1,4 +1,4 @@
-// How sockets are named, made and waited for, and what travels along them.
+// How sockets are named, made and waited for, what travels along them, and how two ends prove who they are.
 #include "cluster/sockets.h"
 
 #include <fcntl.h>
@@ -12,6 +12,8 @@
 #include <gtest/gtest.h>
 
 #include <cohort/base/error.h>
+
+#include "cluster/mutual_proof.h"
 
 namespace cohort::watch {
 namespace {
@@ -35,6 +37,41 @@ Ends meet(int type = SOCK_STREAM) {
   Arrivals arrivals = accept_all(listener);
   EXPECT_THAT(arrivals.sockets, SizeIs(1));
   return {std::move(arrivals.sockets.front()), std::move(connector)};
+}
+
+/// Two ends that have told each other their numbers.
+struct Meeting {
+  MutualProof connector{Side::kConnector};
+  MutualProof listener{Side::kListener};
+
+  Meeting() {
+    connector.hear(listener.own_nonce());
+    listener.hear(connector.own_nonce());
+  }
+};
+
+TEST(MutualProofs, AreBelievedOfWhoeverKnowsTheSecret) {
+  const Meeting meeting;
+  EXPECT_TRUE(meeting.connector.accepts(meeting.listener.prove("secret"), "secret"));
+  EXPECT_TRUE(meeting.listener.accepts(meeting.connector.prove("secret", "worker 1"), "secret", "worker 1"));
+}
+
+TEST(MutualProofs, AreNotBelievedOtherwise) {
+  const Meeting meeting;
+  const Proof of_listener = meeting.listener.prove("secret", "worker 1");
+  EXPECT_FALSE(meeting.connector.accepts(meeting.listener.prove("guess"), "secret")) << "another secret";
+  EXPECT_FALSE(meeting.connector.accepts(of_listener, "secret", "worker 2")) << "another text";
+  EXPECT_FALSE(meeting.connector.accepts(of_listener, "secret")) << "no text";
+  EXPECT_FALSE(meeting.listener.accepts(of_listener, "secret", "worker 1")) << "what it has said itself";
+  EXPECT_FALSE(Meeting().connector.accepts(of_listener, "secret", "worker 1"))
+      << "said in another connection";
+}
+
+TEST(MutualProofs, HaveALength) {
+  const Proof proof = Meeting().connector.prove("secret");
+  EXPECT_EQ(proof_from(as_text(proof)), proof);
+  EXPECT_EQ(proof_from(as_text(proof).substr(1)), std::nullopt);
+  EXPECT_EQ(nonce_from(""), std::nullopt);
 }
 
 TEST(Addresses, AreNumbersWithAPort) {

@@ -32,7 +32,7 @@ constexpr uid_t kOther = 65534;
 struct Opening {
   std::array<char, 8> magic{'c', 'o', 'h', 'o', 'r', 't', '-', 'r'};
   std::uint32_t byte_order = 0x01020304;
-  std::uint32_t version = 1;
+  std::uint32_t version = 2;
   std::array<char, 32> nonce{};
 };
 
