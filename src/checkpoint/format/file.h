@@ -31,9 +31,12 @@ class OutputFile {
   [[nodiscard]] std::uint32_t checksum() const noexcept { return checksum_; }
 
  private:
+  void start_writing_back() noexcept;
+
   std::string path_;
   int descriptor_ = -1;
   std::uint64_t size_ = 0;
+  std::uint64_t writing_back_ = 0;  ///< so many bytes are on their way to the disk
   std::uint32_t checksum_ = 0;
 };
 

@@ -160,7 +160,10 @@ UnfinishedFolder::UnfinishedFolder(const std::string& folder, std::int64_t step)
     throw InvalidArgument("there is a checkpoint '{}' already: save another step, or remove it", path_);
   if (error) throw Unavailable("cannot look for '{}': {}", path_, error.message());
   remove_all(unfinished_);
-  make_folders(unfinished_);
+  make_folders(folder_);
+  // On disk once it is published: `folder_` is synced then.
+  std::filesystem::create_directory(unfinished_, error);
+  if (error) throw Unavailable("cannot make the folder '{}': {}", unfinished_, error.message());
 }
 
 UnfinishedFolder::~UnfinishedFolder() {
