@@ -308,8 +308,7 @@ TEST_F(CheckpointTest, WhoseNameDoesNotReachTheDiskIsNone) {
   const auto add = [&](Checkpoint& checkpoint) { checkpoint.add("a", a); };
   const std::string path = saved(add);
   {
-    // The folder is synced with the unfinished checkpoint, and with the complete one.
-    const BrokenDisk broken(folder_.path().string(), 2);
+    const BrokenDisk broken(folder_.path().string(), 1);
     EXPECT_THAT(message_of(ErrorCode::kUnavailable, [&] { saved(add); }),
                 AllOf(HasSubstr("the folder '" + folder_.path().string()), HasSubstr("Input/output error")));
   }

@@ -5,7 +5,7 @@
 
 namespace cohort::testing {
 
-/// While it lives, everything that is synced waits. The first of a save is the folder: no file is written.
+/// While it lives, everything that is synced waits. The first of a save is the file of the values.
 class HeldDisk {
  public:
   HeldDisk();
