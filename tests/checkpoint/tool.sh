@@ -97,13 +97,14 @@ expect 1 'is a checkpoint of Cohort' import checkpoints/step-10 --to imported --
 # Several files, which replace the one of before; and one, which replaces them.
 mkdir shards
 expect 0 '16 values' export checkpoints/step-10 --to shards/model.safetensors
-expect 0 '16 values' export checkpoints/step-10 --to shards/model.safetensors --max-shard-size 100
+expect 0 '^shards/model.safetensors.index.json: 16 values of step 10 in 4 files$' \
+  export checkpoints/step-10 --to shards/model.safetensors --max-shard-size 100
 shards=$(ls shards | grep -c '^model-0000[1-9]-of-0000[1-9].safetensors$')
-[[ -e shards/model.safetensors.index.json && ! -e shards/model.safetensors && $shards == 3 ]] ||
+[[ -e shards/model.safetensors.index.json && ! -e shards/model.safetensors && $shards == 4 ]] ||
   fail "of several files there are $(ls shards)"
 expect 0 '^imported/step-2: 16 values$' import shards --to imported --step 2
 "$tool" diff checkpoints/step-10 imported/step-2 >out 2>&1 || fail "several files have other values: $(cat out)"
-expect 0 '16 values' export checkpoints/step-10 --to shards/model.safetensors --max-shard-size 150
+expect 0 '16 values' export checkpoints/step-10 --to shards/model.safetensors --max-shard-size 200
 [[ $(ls shards) == $'model-00001-of-00002.safetensors\nmodel-00002-of-00002.safetensors\nmodel.safetensors.index.json' ]] ||
   fail "larger files have left $(ls shards)"
 expect 0 '16 values' export checkpoints/step-10 --to shards/model.safetensors --max-shard-size 1MiB

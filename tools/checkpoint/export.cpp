@@ -186,11 +186,13 @@ int export_values(const Arguments& arguments) {
   }
   selection.require_used(path);
   std::ranges::sort(values, {}, &ExportedValue::name);
+  WrittenFiles written{*target};
   if (is_npz)
     write_npz(*target, path, values);
   else
-    write_safetensors(*target, path, manifest.step, values, shard_bytes);
-  fmt::print("{}: {} values of step {}\n", *target, values.size(), manifest.step);
+    written = write_safetensors(*target, path, manifest.step, values, shard_bytes);
+  const std::string files = written.count == 1 ? "" : fmt::format(" in {} files", written.count);
+  fmt::print("{}: {} values of step {}{}\n", written.path, values.size(), manifest.step, files);
   return kSound;
 }
 

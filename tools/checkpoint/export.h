@@ -1,6 +1,7 @@
 // A value of a checkpoint as other programs are to have it, and what writes such values.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -29,11 +30,17 @@ struct ExportedValue {
   [[nodiscard]] Tensor read(checkpoint::PieceReader& reader) const;
 };
 
+struct WrittenFiles {
+  std::string path = {};
+  std::size_t count = 1;
+};
+
 /// Writes values of the checkpoint at `path` to `target`, a .safetensors, as PyTorch and transformers do;
 /// what is larger than `shard_bytes`, to several files beside it and an index. These replace what was there,
 /// also of the other form, when all are complete. Memory is taken for one value at a time.
 /// @throws InvalidArgument for two values of one name; Unavailable, and as PieceReader::read.
-void write_safetensors(const std::string& target, const std::string& path, std::int64_t step,
-                       std::span<const ExportedValue> values, std::optional<std::uint64_t> shard_bytes);
+WrittenFiles write_safetensors(const std::string& target, const std::string& path, std::int64_t step,
+                               std::span<const ExportedValue> values,
+                               std::optional<std::uint64_t> shard_bytes);
 
 }  // namespace cohort::tool

@@ -131,8 +131,9 @@ void remove(const std::string& path) {
 
 }  // namespace
 
-void write_safetensors(const std::string& path, const std::string& checkpoint, std::int64_t step,
-                       std::span<const ExportedValue> values, std::optional<std::uint64_t> shard_bytes) {
+WrittenFiles write_safetensors(const std::string& path, const std::string& checkpoint, std::int64_t step,
+                               std::span<const ExportedValue> values,
+                               std::optional<std::uint64_t> shard_bytes) {
   const Target target(path);
   checkpoint::PieceReader reader(checkpoint);
   const std::set<std::string> old_shards = target.old_shards();
@@ -142,7 +143,7 @@ void write_safetensors(const std::string& path, const std::string& checkpoint, s
     write_shard(target.path(), values, step, reader)->publish();
     remove(target.index());
     for (const std::string& old : old_shards) remove(old);
-    return;
+    return {target.path()};
   }
 
   const std::vector<Shard> shards = divide(values, *shard_bytes);
@@ -166,6 +167,7 @@ void write_safetensors(const std::string& path, const std::string& checkpoint, s
   remove(target.path());
   for (const std::string& old : old_shards)
     if (std::ranges::find(paths, old) == paths.end()) remove(old);
+  return {target.index(), shards.size()};
 }
 
 }  // namespace cohort::tool
