@@ -305,29 +305,5 @@ TEST_F(SafetensorsLoading, GivesAShardedVariableItsRows) {
   EXPECT_TRUE(bitwise_equal(sharded.read(), kWeight));
 }
 
-TEST_F(SafetensorsLoading, FailsOnAllWorkersWhereFilesDiffer) {
-  const auto file_of = [&](int rank) {
-    return folder_.file("model-of-" + std::to_string(rank),
-                        safetensors_file({{"v", vector_of(std::vector<float>{1, rank == 1 ? 3.0F : 2.0F})}}));
-  };
-  const std::vector<std::string> files{file_of(0), file_of(1), file_of(2)};
-  for_each_worker(3, [&](Bootstrap& worker) {
-    const MultiWorkerMirroredStrategy strategy(worker, kPatient, cpu_devices(1));
-    const auto scope = strategy.scope();
-    const std::vector<Variable> variables{zeros("v", {2})};
-    const auto load = [&](const std::string& path) { load_safetensors(path, variables, {}, {}, strategy); };
-    const auto rank = static_cast<std::size_t>(worker.rank());
-    const std::string differ = refused([&] { load(files[rank]); });
-    EXPECT_THAT(differ, HasSubstr(") has tensor 'v' float32[2] with checksum "));
-    const std::string absent =
-        refused([&] { load(rank == 2 ? folder_.path("none") : files[0]); }, ErrorCode::kUnavailable);
-    EXPECT_THAT(absent, HasSubstr("worker 2 (host "));
-    EXPECT_THAT(absent, HasSubstr("none"));
-    EXPECT_THAT(numbers(variables[0].read()), ElementsAre(0, 0));
-    load(files[0]);
-    EXPECT_THAT(numbers(variables[0].read()), ElementsAre(1, 2));
-  });
-}
-
 }  // namespace
 }  // namespace cohort::testing

@@ -31,8 +31,8 @@ struct ExportedValue {
 };
 
 struct WrittenFiles {
-  std::string path = {};
-  std::size_t count = 1;
+  std::string path = {};  ///< which a reader is given: the file, or the index of several
+  std::size_t count = 1;  ///< of files that have values
 };
 
 /// Writes values of the checkpoint at `path` to `target`, a .safetensors, as PyTorch and transformers do;
