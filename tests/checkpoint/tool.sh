@@ -109,6 +109,12 @@ expect 0 '16 values' export checkpoints/step-10 --to shards/model.safetensors --
   fail "larger files have left $(ls shards)"
 expect 0 '16 values' export checkpoints/step-10 --to shards/model.safetensors --max-shard-size 1MiB
 [[ $(ls shards) == model.safetensors ]] || fail "a single file has left $(ls shards)"
+# Files of others stay.
+cp shards/model.safetensors shards/model-00001-of-00001.safetensors
+sed -i 's/"step":"10"/"epoch":"1"/' shards/model-00001-of-00001.safetensors
+printf '{"weight_map":{"int8":"model-00001-of-00001.safetensors"}}' >shards/model.safetensors.index.json
+expect 0 '^shards/model.safetensors: 16 values of step 10$' export checkpoints/step-10 --to shards/model.safetensors
+[[ $(ls shards | wc -l) == 3 ]] || fail "of another program's files there are $(ls shards)"
 for size in 0 x 5XB -1 1.5GB 99999999999GB; do
   expect 2 "--max-shard-size is '$size', and must be a size" export checkpoints/step-10 --to x.safetensors --max-shard-size "$size"
 done

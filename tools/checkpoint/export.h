@@ -37,7 +37,7 @@ struct WrittenFiles {
 
 /// Writes values of the checkpoint at `path` to `target`, a .safetensors, as PyTorch and transformers do;
 /// what is larger than `shard_bytes`, to several files beside it and an index. These replace what was there,
-/// also of the other form, when all are complete. Memory is taken for one value at a time.
+/// also an export of the other form, when all are complete. Memory is taken for one value at a time.
 /// @throws InvalidArgument for two values of one name; Unavailable, and as PieceReader::read.
 WrittenFiles write_safetensors(const std::string& target, const std::string& path, std::int64_t step,
                                std::span<const ExportedValue> values,

@@ -29,6 +29,7 @@ namespace cohort::tool {
 namespace {
 
 constexpr std::string_view kEnding = ".safetensors";
+constexpr const char* kStep = "step";  // in the metadata of exported files
 constexpr std::uint64_t kLargestIndex = std::uint64_t{1} << 30;
 
 using Shard = std::span<const ExportedValue>;
@@ -70,7 +71,7 @@ std::unique_ptr<NewFile> write_shard(const std::string& target, Shard values, st
   }
   // Without a format, transformers refuses a file; this one means that names and shapes are PyTorch's.
   const std::string beginning =
-      checkpoint::begin_safetensors(tensors, {{"format", "pt"}, {"step", std::to_string(step)}});
+      checkpoint::begin_safetensors(tensors, {{"format", "pt"}, {kStep, std::to_string(step)}});
   auto file = std::make_unique<NewFile>(target);
   write(*file, target, std::as_bytes(std::span(beginning)));
   for (const checkpoint::NamedTensor& tensor : tensors) {
@@ -81,41 +82,39 @@ std::unique_ptr<NewFile> write_shard(const std::string& target, Shard values, st
 }
 
 /// Where an export goes, and what an earlier one has left there.
-class Target {
+class Place {
  public:
-  explicit Target(std::string path)
+  explicit Place(std::string path)
       : path_(std::move(path)), stem_(path_.substr(0, path_.size() - kEnding.size())) {}
 
-  [[nodiscard]] const std::string& path() const { return path_; }
   [[nodiscard]] std::string index() const { return path_ + ".index.json"; }
   [[nodiscard]] std::string shard(std::size_t number, std::size_t count) const {
     return fmt::format("{}-{:05}-of-{:05}{}", stem_, number, count, kEnding);
   }
 
-  /// Files of several that the index of an earlier export names, and which look like it.
+  /// The shards of an earlier export, as its index names them; none where the index has files of others,
+  /// which are theirs to remove.
   [[nodiscard]] std::set<std::string> old_shards() const {
-    std::set<std::string> old;
     std::error_code error;
-    if (!std::filesystem::exists(index(), error)) return old;
+    if (!std::filesystem::exists(index(), error)) return {};
     const auto folder = std::filesystem::path(path_).parent_path();
-    const auto files = checkpoint::parse_index(checkpoint::read_text(index(), kLargestIndex), index());
-    for (const auto& [tensor, file] : files) {
-      std::string shard = (folder / file).string();
-      if (is_shard(shard)) old.insert(std::move(shard));
-    }
-    return old;
+    std::set<std::string> old;
+    for (const auto& [tensor, file] :
+         checkpoint::parse_index(checkpoint::read_text(index(), kLargestIndex), index()))
+      old.insert((folder / file).string());
+    return std::ranges::all_of(old, [&](const std::string& file) { return is_own(file); })
+               ? old
+               : std::set<std::string>();
   }
 
  private:
-  [[nodiscard]] bool is_shard(const std::string& file) const {
-    constexpr std::string_view kForm = "-ddddd-of-ddddd";
-    if (!file.starts_with(stem_) || file.size() != stem_.size() + kForm.size() + kEnding.size() ||
-        !file.ends_with(kEnding))
-      return false;
-    return std::ranges::equal(std::string_view(file).substr(stem_.size(), kForm.size()), kForm,
-                              [](char character, char form) {
-                                return form == 'd' ? character >= '0' && character <= '9' : character == form;
-                              });
+  [[nodiscard]] bool is_own(const std::string& file) const {
+    if (!file.starts_with(stem_ + "-") || !file.ends_with(kEnding)) return false;
+    try {
+      return checkpoint::read_header(checkpoint::InputFile(file)).metadata.contains(kStep);
+    } catch (const Error&) {
+      return false;  // it is gone, or damaged
+    }
   }
 
   std::string path_;
@@ -131,19 +130,19 @@ void remove(const std::string& path) {
 
 }  // namespace
 
-WrittenFiles write_safetensors(const std::string& path, const std::string& checkpoint, std::int64_t step,
+WrittenFiles write_safetensors(const std::string& target, const std::string& path, std::int64_t step,
                                std::span<const ExportedValue> values,
                                std::optional<std::uint64_t> shard_bytes) {
-  const Target target(path);
-  checkpoint::PieceReader reader(checkpoint);
-  const std::set<std::string> old_shards = target.old_shards();
+  const Place place(target);
+  checkpoint::PieceReader reader(path);
+  const std::set<std::string> old_shards = place.old_shards();
   std::uint64_t bytes = 0;
   for (const ExportedValue& value : values) bytes += value.bytes();
   if (!shard_bytes || bytes <= *shard_bytes) {
-    write_shard(target.path(), values, step, reader)->publish();
-    remove(target.index());
+    write_shard(target, values, step, reader)->publish();
+    if (!old_shards.empty()) remove(place.index());
     for (const std::string& old : old_shards) remove(old);
-    return {target.path()};
+    return {target};
   }
 
   const std::vector<Shard> shards = divide(values, *shard_bytes);
@@ -153,21 +152,21 @@ WrittenFiles write_safetensors(const std::string& path, const std::string& check
   std::vector<std::unique_ptr<NewFile>> written;
   names.reserve(shards.size());  // the index refers to them
   for (const Shard shard : shards) {
-    paths.push_back(target.shard(paths.size() + 1, shards.size()));
+    paths.push_back(place.shard(paths.size() + 1, shards.size()));
     names.push_back(std::filesystem::path(paths.back()).filename().string());
     written.push_back(write_shard(paths.back(), shard, step, reader));
     for (const ExportedValue& value : shard) files.emplace(value.name, names.back());
   }
-  NewFile index(target.index());
+  NewFile index(place.index());
   const std::string text = checkpoint::safetensors_index(bytes, files);
-  write(index, target.index(), std::as_bytes(std::span(text)));
+  write(index, place.index(), std::as_bytes(std::span(text)));
   for (const auto& file : written) file->publish();
   index.publish();
   // Readers prefer the single file where there are both.
-  remove(target.path());
+  remove(target);
   for (const std::string& old : old_shards)
     if (std::ranges::find(paths, old) == paths.end()) remove(old);
-  return {target.index(), shards.size()};
+  return {place.index(), shards.size()};
 }
 
 }  // namespace cohort::tool

@@ -67,6 +67,7 @@ TensorSelection::TensorSelection(const Arguments& arguments)
 
 std::vector<TensorSelection::Pattern> TensorSelection::patterns(const std::vector<std::string>& texts) {
   std::vector<Pattern> patterns;
+  patterns.reserve(texts.size());
   for (const std::string& text : texts) patterns.push_back({text});
   return patterns;
 }
