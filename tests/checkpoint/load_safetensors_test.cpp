@@ -48,6 +48,7 @@ using SafetensorsReading = Safetensors;
 
 TEST_F(SafetensorsReading, GivesEveryTensor) {
   std::vector<std::pair<std::string, Tensor>> tensors;
+  tensors.reserve(kAllDTypes.size() + 2);
   for (const DType dtype : kAllDTypes) {
     tensors.emplace_back(to_string(dtype),
                          tensor_of(std::vector<float>{0, 1, 1, 0, 1, 0}, {2, 3}).cast(dtype));

@@ -1,5 +1,7 @@
 #include "checkpoint/format/safetensors.h"
 
+#include <fmt/format.h>
+
 #include <cohort/base/error.h>
 
 #include "checkpoint/format/manifest.h"
@@ -121,8 +123,8 @@ TEST(Safetensors, OfForeignElementsAreReadAsWhatTheyConsistOf) {
         {"F4", "[3,4]", "[3, 2]", DType::kUInt8, 6},
         {"C64", "[3]", "[3, 2]", DType::kFloat32, 24},
         {"C64", "[]", "[2]", DType::kFloat32, 8}}) {
-    const std::string header = R"({"a":{"dtype":")" + dtype + R"(","shape":)" + shape +
-                               R"(,"data_offsets":[0,)" + std::to_string(bytes) + "]}}";
+    const std::string header =
+        fmt::format(R"({{"a":{{"dtype":"{}","shape":{},"data_offsets":[0,{}]}}}})", dtype, shape, bytes);
     const InputFile file(folder.file("foreign.safetensors", with_header(header, bytes)));
     const TensorPlace place = read_header(file).tensors.at("a");
     EXPECT_EQ(place.foreign, dtype);

@@ -24,6 +24,7 @@ inline std::string safetensors_file(const std::string& header, const std::string
 /// The bytes of a file with these tensors.
 inline std::string safetensors_file(const std::vector<std::pair<std::string, Tensor>>& tensors) {
   std::vector<checkpoint::NamedTensor> named;
+  named.reserve(tensors.size());
   for (const auto& [name, tensor] : tensors) named.push_back({name, tensor.dtype(), tensor.shape()});
   std::string bytes = checkpoint::begin_safetensors(named, {{"format", "pt"}});
   for (const checkpoint::NamedTensor& next : named)
