@@ -164,6 +164,15 @@ TEST_F(SafetensorsReading, RefusesBoolsThatAreNone) {
 
 using SafetensorsLoading = Safetensors;
 
+TEST_F(SafetensorsLoading, ChangesNothingWhereABoolIsNone) {
+  const std::string header = R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},)"
+                             R"("mask":{"dtype":"BOOL","shape":[1],"data_offsets":[1,2]}})";
+  const std::string path = folder_.file("bools", safetensors_file(header, "\x01\x02"));
+  const std::vector<Variable> variables{zeros("a", {1}, DType::kUInt8), zeros("mask", {1}, DType::kBool)};
+  EXPECT_THAT(refused([&] { load_safetensors(path, variables); }, ErrorCode::kDataLoss), HasSubstr("'mask'"));
+  EXPECT_THAT(numbers(variables[0].read()), ElementsAre(0));
+}
+
 TEST_F(SafetensorsLoading, RenamesTransposesAndConverts) {
   const std::string path =
       folder_.file("model.safetensors",
