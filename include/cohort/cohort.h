@@ -10,6 +10,7 @@
 #include <cohort/base/version.h>
 #include <cohort/checkpoint/checkpoint_manager.h>
 #include <cohort/checkpoint/preemption_checkpoint_handler.h>
+#include <cohort/checkpoint/safetensors.h>
 #include <cohort/collective/call_hooks.h>
 #include <cohort/collective/gradient_buckets.h>
 #include <cohort/coordinator/cluster_coordinator.h>

@@ -144,6 +144,12 @@ TEST_P(MultiWorkerCheckpoint, HasSharedSlotsAsWholeOnes) {
       check_checkpoints_of_shares(worker, devices, folder + "/" + std::to_string(devices));
   });
 }
+TEST_P(MultiWorkerCheckpoint, HasValuesOfOtherPrograms) {
+  on_every_worker([](Bootstrap& worker, const std::string& folder) {
+    for (const int devices : {1, 2})
+      check_loading_safetensors(worker, devices, folder + "/" + std::to_string(devices));
+  });
+}
 TEST_P(MultiWorkerCheckpoint, FailsOnAllWorkersWhereAValueFails) {
   on_every_worker(check_a_value_that_fails);
 }

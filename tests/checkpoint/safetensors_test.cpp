@@ -1,9 +1,11 @@
 #include "checkpoint/format/safetensors.h"
 
-#include <cstring>
+#include <fmt/format.h>
 
 #include <cohort/base/error.h>
 
+#include "checkpoint/format/manifest.h"
+#include "safetensors_file.h"
 #include "temporary_folder.h"
 #include "thrown.h"
 
@@ -14,12 +16,8 @@ using ::testing::HasSubstr;
 using testing::message_of;
 using testing::TemporaryFolder;
 
-/// A file with this header and so many bytes of data.
 std::string with_header(const std::string& json, std::size_t data_bytes) {
-  const auto length = static_cast<std::uint64_t>(json.size());
-  std::string bytes(sizeof length, '\0');
-  std::memcpy(bytes.data(), &length, sizeof length);
-  return bytes + json + std::string(data_bytes, 'x');
+  return testing::safetensors_file(json, std::string(data_bytes, 'x'));
 }
 
 std::string refusal(const std::string& bytes) {
@@ -98,6 +96,63 @@ TEST(Safetensors, ThatAreHostileAreErrors) {
                   "{" + entry("a", "I8", "[8]", "[0,8]") + "," + entry("a", "I8", "[8]", "[0,8]") + "}", 8)),
               HasSubstr("'a' twice"));
   EXPECT_THAT(refusal(with_header(R"({"__metadata__":{"a":1}})", 0)), HasSubstr("'a' is no text"));
+  EXPECT_THAT(refusal(one("F4", "[5]", "[0,8]")), HasSubstr("2 elements share 1, and a row has 5"));
+  EXPECT_THAT(refusal(one("F6_E2M3", "[]", "[0,8]")), HasSubstr("4 elements share 3, and a row has 1"));
+  EXPECT_THAT(refusal(one("F6_E3M2", "[9223372036854775804]", "[0,8]")), HasSubstr("not what"));
+  EXPECT_THAT(refusal(one("C64", "[9223372036854775807]", "[0,8]")), HasSubstr("as float32"));
+  EXPECT_THAT(refusal(one("C64", "[1,1,1,1,1,1,1,1]", "[0,8]")), HasSubstr("as float32"));
+}
+
+TEST(Safetensors, OfForeignElementsAreReadAsWhatTheyConsistOf) {
+  struct Expected {
+    std::string dtype;
+    std::string shape;
+    std::string extents;  ///< of what is read
+    DType parts;
+    std::size_t bytes;
+  };
+  const TemporaryFolder folder;
+  for (const auto& [dtype, shape, extents, parts, bytes] :
+       {Expected{"F8_E4M3", "[2,3]", "[2, 3]", DType::kUInt8, 6},
+        {"F8_E5M2", "[]", "[]", DType::kUInt8, 1},
+        {"F8_E4M3FNUZ", "[6]", "[6]", DType::kUInt8, 6},
+        {"F8_E5M2FNUZ", "[6]", "[6]", DType::kUInt8, 6},
+        {"F8_E8M0", "[0,6]", "[0, 6]", DType::kUInt8, 0},
+        {"F6_E2M3", "[2,8]", "[2, 6]", DType::kUInt8, 12},
+        {"F6_E3M2", "[4]", "[3]", DType::kUInt8, 3},
+        {"F4", "[3,4]", "[3, 2]", DType::kUInt8, 6},
+        {"C64", "[3]", "[3, 2]", DType::kFloat32, 24},
+        {"C64", "[]", "[2]", DType::kFloat32, 8}}) {
+    const std::string header =
+        fmt::format(R"({{"a":{{"dtype":"{}","shape":{},"data_offsets":[0,{}]}}}})", dtype, shape, bytes);
+    const InputFile file(folder.file("foreign.safetensors", with_header(header, bytes)));
+    const TensorPlace place = read_header(file).tensors.at("a");
+    EXPECT_EQ(place.foreign, dtype);
+    EXPECT_EQ(place.dtype, parts) << dtype;
+    EXPECT_EQ(to_string(place.shape), extents) << dtype;
+    EXPECT_EQ(place.bytes(), bytes) << dtype;
+  }
+}
+
+TEST(SafetensorsIndex, IsReadAsItIsWritten) {
+  const std::string text = safetensors_index(10, {{"a", "one.safetensors"}, {"b \"c\"", "two.safetensors"}});
+  EXPECT_THAT(parse_index(text, "index"),
+              ::testing::ElementsAre(::testing::Pair("a", "one.safetensors"),
+                                     ::testing::Pair("b \"c\"", "two.safetensors")));
+}
+
+TEST(SafetensorsIndex, ThatIsHostileIsAnError) {
+  const auto refused = [](const std::string& text) {
+    return message_of(ErrorCode::kDataLoss, [&] { (void)parse_index(text, "bad.index.json"); });
+  };
+  for (const char* text : {"{}", "[]", R"({"weight_map":[]})", R"({"weight_map":"a"})"})
+    EXPECT_THAT(refused(text), HasSubstr("'bad.index.json' is no index"));
+  EXPECT_THAT(refused("{"), HasSubstr("no JSON"));
+  EXPECT_THAT(refused(R"({"weight_map":{"a":1}})"), HasSubstr("tensor 'a' has no name of a file"));
+  EXPECT_THAT(refused(R"({"weight_map":{"a":"x","a":"y"}})"), HasSubstr("'a' twice"));
+  for (const char* file : {"", ".", "..", "../x.safetensors", "/etc/passwd", "a/b", "a\\u0000b"})
+    EXPECT_THAT(refused(R"({"weight_map":{"a":")" + std::string(file) + R"("}})"),
+                HasSubstr("no name of a file in this folder"));
 }
 
 }  // namespace

@@ -35,6 +35,7 @@ EXPECT_VALUE(ClusterSpec, tasks("worker"));
 EXPECT_VALUE(ClusterSpec, task_address("worker", 0));
 EXPECT_VALUE(SlurmClusterResolver, own_gpus());
 EXPECT_VALUE(Shape, extents());
+EXPECT_VALUE(SafetensorsReader, tensors());
 EXPECT_VALUE(Tensor, shape());
 EXPECT_VALUE(Tensor, span<float>());
 EXPECT_VALUE(Tensor, raw());

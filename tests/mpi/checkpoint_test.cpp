@@ -41,6 +41,8 @@ TEST_F(CheckpointsOfRanks, AreSavedInTheBackground) { check_saving_in_background
 TEST_F(CheckpointsOfRanks, HaveWhatMetricsHaveSeen) { check_metrics_in_checkpoints(session(), folder_); }
 TEST_F(CheckpointsOfRanks, FailOnAllWhereAValueFails) { check_a_value_that_fails(session(), folder_); }
 
+TEST_F(CheckpointsOfRanks, HaveValuesOfOtherPrograms) { check_loading_safetensors(session(), 1, folder_); }
+
 TEST_F(CheckpointsOfRanks, HaveSharedSlotsAsWholeOnes) { check_checkpoints_of_shares(session(), 1, folder_); }
 
 TEST_F(CheckpointsOfRanks, NameTheOneThatHasNoRoom) {

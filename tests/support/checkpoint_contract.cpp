@@ -1,10 +1,12 @@
 #include <cmath>
 #include <cstdint>
 #include <filesystem>
+#include <fstream>
 #include <istream>
 #include <memory>
 #include <numeric>
 #include <ostream>
+#include <string>
 #include <vector>
 
 #include <fmt/format.h>
@@ -12,6 +14,7 @@
 
 #include <cohort/checkpoint/checkpoint.h>
 #include <cohort/checkpoint/checkpoint_folder.h>
+#include <cohort/checkpoint/safetensors.h>
 #include <cohort/strategy/multi_worker_mirrored_strategy.h>
 #include <cohort/strategy/one_device_strategy.h>
 #include <cohort/train/metrics/means.h>
@@ -19,6 +22,7 @@
 #include <cohort/train/optimizers/sharded_optimizer.h>
 
 #include "checkpoint/format/folder.h"
+#include "safetensors_file.h"
 #include "thrown.h"
 #include "worker_contracts.h"
 
@@ -200,6 +204,51 @@ void check_a_value_that_fails(Bootstrap& worker, const std::string& folder) {
   checkpoint.save_async(folder, 2);
   checkpoint.wait();
   EXPECT_EQ(list_checkpoints(folder).size(), 2);
+}
+
+void check_loading_safetensors(Bootstrap& worker, int devices, const std::string& folder) {
+  const auto strategy = strategy_of(worker, devices);
+  const auto scope = strategy.scope();
+  const int last = static_cast<int>(worker.workers().size()) - 1;
+  const Variable table({.name = "table", .initial_value = Tensor::zeros({100, 3}, DType::kFloat32)});
+  const Variable moving({.name = "moving",
+                         .initial_value = Tensor::zeros({2}, DType::kFloat32),
+                         .synchronization = VariableSynchronization::kOnRead,
+                         .aggregation = VariableAggregation::kMean});
+  const std::vector<Variable> variables{table, moving};
+  const std::string path = folder + "/of-" + std::to_string(worker.rank());
+  std::filesystem::create_directories(folder);
+  const auto write = [&](float first) {
+    const Tensor written = counting(100);
+    written.span<float>()[0] = first;
+    const std::string bytes =
+        safetensors_file({{"table", written}, {"moving", Tensor::full({2}, DType::kBFloat16, 0.5)}});
+    std::ofstream(path, std::ios::binary) << bytes;
+  };
+  const auto load = [&](const std::string& from) {
+    load_safetensors(from, variables, {.convert = true, .timeout_seconds = 60}, {}, strategy);
+  };
+  const auto require = [&](const Tensor& expected, double mean) {
+    for (const Tensor& component : table.components()) EXPECT_TRUE(bitwise_equal(component, expected));
+    for (const Tensor& component : moving.components())
+      EXPECT_TRUE(bitwise_equal(component, Tensor::full({2}, DType::kFloat32, mean)));
+  };
+  const Tensor zeros = Tensor::zeros({100, 3}, DType::kFloat32);
+  if (last > 0) {
+    write(worker.rank() == last ? 1.0F : 0.0F);
+    const auto differ = message_of(ErrorCode::kInvalidArgument, [&] { load(path); });
+    EXPECT_THAT(differ, ::testing::AllOf(HasSubstr("differ: worker "), HasSubstr("tensor 'table' float32"),
+                                         HasSubstr(fmt::format("worker {} (host", last))));
+    const bool is_last = worker.rank() == last;
+    const auto missing =
+        message_of(ErrorCode::kUnavailable, [&] { load(is_last ? folder + "/nowhere" : path); });
+    EXPECT_THAT(missing,
+                ::testing::AllOf(HasSubstr(fmt::format("worker {} (host", last)), HasSubstr("nowhere")));
+    require(zeros, 0);
+  }
+  write(0);
+  load(path);
+  require(counting(100), 0.5);
 }
 
 void check_other_values(Bootstrap& worker, const std::string& folder) {

@@ -145,6 +145,9 @@ void check_saving_in_background(Bootstrap& worker, const std::string& folder);
 void check_a_value_that_fails(Bootstrap& worker, const std::string& folder);
 void check_metrics_in_checkpoints(Bootstrap& worker, const std::string& folder);
 
+/// Each worker reads its own safetensors file, also where they differ or one is missing.
+void check_loading_safetensors(Bootstrap& worker, int devices, const std::string& folder);
+
 // Checkpoints of optimizers whose slots are spread over workers.
 
 /// Saved from shares and from whole slots, restored into either, by the same and by other numbers of devices

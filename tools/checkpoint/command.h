@@ -23,7 +23,13 @@ class WrongUse : public std::runtime_error {
 
 struct Arguments {
   std::vector<std::string> paths = {};
-  std::map<std::string, std::string> options = {};  ///< `--to FILE` as {"--to", "FILE"}
+  std::map<std::string, std::vector<std::string>> options = {};  ///< `--to FILE` as {"--to", {"FILE"}}
+
+  /// The value of an option that is given once; nothing if it is not given.
+  [[nodiscard]] std::optional<std::string> text(const std::string& option) const;
+
+  /// The values of an option, in their order.
+  [[nodiscard]] std::vector<std::string> all(const std::string& option) const;
 
   /// The value of an option as a number above 0; nothing if it is not given. @throws WrongUse.
   [[nodiscard]] std::optional<double> number(const std::string& option) const;
@@ -34,6 +40,7 @@ int show(const Arguments& arguments);
 int verify(const Arguments& arguments);
 int diff(const Arguments& arguments);
 int export_values(const Arguments& arguments);
+int import_tensors(const Arguments& arguments);
 int advise(const Arguments& arguments);
 
 /// The bytes of all files.

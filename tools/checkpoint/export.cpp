@@ -1,11 +1,9 @@
-// The command that writes the values of a checkpoint to one file for other programs: .safetensors or .npz.
+// The command that writes the values of a checkpoint to files for other programs: here .npz.
 
-#include <unistd.h>
 #include <zip.h>
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <cstring>
 #include <exception>
 #include <memory>
@@ -20,12 +18,11 @@
 #include <cohort/base/error.h>
 #include <cohort/device/tensor.h>
 
-#include "base/files.h"
-#include "base/system_calls.h"
 #include "checkpoint/format/folder.h"
 #include "checkpoint/format/manifest.h"
-#include "checkpoint/format/safetensors.h"
 #include "command.h"
+#include "export.h"
+#include "selection.h"
 
 namespace cohort::tool {
 namespace {
@@ -35,7 +32,7 @@ constexpr std::array<std::string_view, kAllDTypes.size()> kNames{
     "|i1", "<i2", "<i4", "<i8", "|u1", "<u2", "<u4", "<u8", "<f2", "|V2", "<f4", "<f8", "|b1"};
 
 /// What precedes the elements in a file .npy, version 1.0 of the format.
-std::string npy_header(const checkpoint::ValueEntry& value) {
+std::string npy_header(const ExportedValue& value) {
   const auto extents = value.shape.extents();
   const std::string shape = fmt::format("{}{}", fmt::join(extents, ", "), extents.size() == 1 ? "," : "");
   std::string text = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}), }}",
@@ -52,17 +49,14 @@ std::string npy_header(const checkpoint::ValueEntry& value) {
 
 /// A value as a file of the archive, which libzip reads when it writes the archive.
 struct Array {
-  std::string name = {};
-  const checkpoint::ValueEntry* entry = nullptr;
+  const ExportedValue* value = nullptr;
   checkpoint::PieceReader* reader = nullptr;
   std::string header = {};
   Tensor elements = {};
   std::uint64_t offset = 0;
   std::exception_ptr* failure = nullptr;  ///< the first of all arrays
 
-  [[nodiscard]] std::uint64_t size() const {
-    return header.size() + entry->shape.elements() * size_of(entry->dtype);
-  }
+  [[nodiscard]] std::uint64_t size() const { return header.size() + value->bytes(); }
 
   std::uint64_t read(std::span<std::byte> bytes) {
     const std::array parts{std::as_bytes(std::span(header)), std::span<const std::byte>(elements.raw())};
@@ -88,7 +82,7 @@ zip_int64_t answer(void* data, void* bytes, zip_uint64_t length, zip_source_cmd_
   switch (command) {
     case ZIP_SOURCE_OPEN:
       try {
-        array.elements = array.reader->read(array.name, *array.entry);
+        array.elements = array.value->read(*array.reader);
         array.offset = 0;
         return 0;
       } catch (...) {
@@ -124,7 +118,8 @@ zip_int64_t answer(void* data, void* bytes, zip_uint64_t length, zip_source_cmd_
 void add(zip_t* archive, const std::string& target, Array& array) {
   zip_source_t* source = ::zip_source_function(archive, &answer, &array);
   if (source == nullptr) fail(target, ::zip_strerror(archive));
-  const zip_int64_t index = ::zip_file_add(archive, (array.name + ".npy").c_str(), source, ZIP_FL_ENC_UTF_8);
+  const zip_int64_t index =
+      ::zip_file_add(archive, (array.value->name + ".npy").c_str(), source, ZIP_FL_ENC_UTF_8);
   if (index < 0) {
     const std::string cause = ::zip_strerror(archive);
     ::zip_source_free(source);
@@ -140,12 +135,12 @@ void add(zip_t* archive, const std::string& target, Array& array) {
 /// is taken for one of them at a time. NumPy has no bfloat16: such values become items of 2 bytes, as JAX
 /// saves them.
 /// @throws Unavailable, and as PieceReader::read.
-void write_npz(const std::string& target, const std::string& path, const checkpoint::Manifest& manifest) {
+void write_npz(const std::string& target, const std::string& path, std::span<const ExportedValue> values) {
   checkpoint::PieceReader reader(path);
   std::exception_ptr failure;
   std::vector<Array> arrays;
-  for (const auto& [name, entry] : manifest.values)
-    arrays.push_back({name, &entry, &reader, npy_header(entry), {}, 0, &failure});
+  for (const ExportedValue& value : values)
+    arrays.push_back({&value, &reader, npy_header(value), {}, 0, &failure});
 
   int code = 0;
   std::unique_ptr<zip_t, decltype(&::zip_discard)> archive(
@@ -165,49 +160,39 @@ void write_npz(const std::string& target, const std::string& path, const checkpo
   static_cast<void>(archive.release());  // which closing has freed
 }
 
-void write(const NewFile& file, const std::string& path, std::span<const std::byte> bytes) {
-  while (!bytes.empty()) {
-    const ssize_t written =
-        uninterrupted([&] { return ::write(file.descriptor(), bytes.data(), bytes.size()); });
-    if (written < 0) throw Unavailable("cannot write '{}': {}", path, std::strerror(errno));
-    bytes = bytes.subspan(static_cast<std::size_t>(written));
-  }
-}
-
-/// One file in which each value is whole.
-void write_safetensors(const std::string& target, const std::string& path,
-                       const checkpoint::Manifest& manifest) {
-  checkpoint::PieceReader reader(path);
-  std::vector<checkpoint::NamedTensor> tensors;
-  for (const auto& [name, value] : manifest.values) tensors.push_back({name, value.dtype, value.shape});
-  const std::string beginning =
-      checkpoint::begin_safetensors(tensors, {{"step", std::to_string(manifest.step)}});
-  NewFile file(target);
-  write(file, target, std::as_bytes(std::span(beginning)));
-  for (const checkpoint::NamedTensor& tensor : tensors) {
-    const Tensor value = reader.read(tensor.name, manifest.values.at(tensor.name));
-    write(file, target, value.raw());
-  }
-  file.publish();
-}
-
 }  // namespace
+
+Tensor ExportedValue::read(checkpoint::PieceReader& reader) const {
+  return checkpoint::converted(reader.read(value, *entry), dtype, is_transposed);
+}
 
 int export_values(const Arguments& arguments) {
   const std::string& path = arguments.paths.front();
-  const auto option = arguments.options.find("--to");
-  if (option == arguments.options.end()) throw WrongUse("export needs --to FILE");
-  const std::string& target = option->second;
-  const bool is_npz = target.ends_with(".npz");
-  if (!is_npz && !target.ends_with(".safetensors"))
-    throw WrongUse(fmt::format("export writes .safetensors and .npz, and '{}' is neither", target));
+  const auto target = arguments.text("--to");
+  if (!target) throw WrongUse("export needs --to FILE");
+  const bool is_npz = target->ends_with(".npz");
+  if (!is_npz && !target->ends_with(".safetensors"))
+    throw WrongUse(fmt::format("export writes .safetensors and .npz, and '{}' is neither", *target));
+  const auto shard_bytes = bytes_given(arguments, "--max-shard-size");
+  if (is_npz && shard_bytes) throw WrongUse("only .safetensors have shards: leave out --max-shard-size");
 
+  TensorSelection selection(arguments);
   const checkpoint::Manifest manifest = checkpoint::read_manifest(path);
+  std::vector<ExportedValue> values;
+  for (const auto& [name, entry] : manifest.values) {
+    if (!selection.takes(name)) continue;
+    const TensorSelection::Outcome outcome = selection.apply(name, entry.dtype, entry.shape);
+    values.push_back({outcome.name, name, &entry, outcome.dtype, outcome.shape, outcome.is_transposed});
+  }
+  selection.require_used(path);
+  std::ranges::sort(values, {}, &ExportedValue::name);
+  WrittenFiles written{*target};
   if (is_npz)
-    write_npz(target, path, manifest);
+    write_npz(*target, path, values);
   else
-    write_safetensors(target, path, manifest);
-  fmt::print("{}: {} values of step {}\n", target, manifest.values.size(), manifest.step);
+    written = write_safetensors(*target, path, manifest.step, values, shard_bytes);
+  const std::string files = written.count == 1 ? "" : fmt::format(" in {} files", written.count);
+  fmt::print("{}: {} values of step {}{}\n", written.path, values.size(), manifest.step, files);
   return kSound;
 }
 

@@ -1,4 +1,4 @@
-// cohort-checkpoint: looks at checkpoints, verifies, compares and exports them.
+// cohort-checkpoint: looks at checkpoints, verifies, compares, exports and imports them.
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -23,11 +23,23 @@ constexpr std::string_view kUsage =
        cohort-checkpoint show CHECKPOINT  the values of a checkpoint, as checkpoints/step-100
        cohort-checkpoint verify PATH      reads every byte of a checkpoint, or of all in a folder
        cohort-checkpoint diff A B         compares the values of two checkpoints
-       cohort-checkpoint export CHECKPOINT --to FILE
-                                          writes all values, whole, to one .safetensors or .npz
+       cohort-checkpoint export CHECKPOINT --to FILE [--max-shard-size SIZE] [TENSORS]
+                                          writes values, whole, to a .safetensors or .npz
+       cohort-checkpoint import FILE... --to FOLDER [--step N] [TENSORS]
+                                          makes FOLDER/step-N (default: 0) of safetensors files
        cohort-checkpoint advise (--save-seconds S | CHECKPOINT) --mtbf HOURS [--nodes N]
                                 [--restart-seconds R]
                                           how often to save, to lose the least time
+
+FILE of import: a .safetensors, an index of several (.json), or a folder with either. TENSORS of both:
+  --rename OLD=NEW    what a tensor is called afterwards; `*` stands for the same text in both
+  --map FILE          the same for many: a JSON object {"OLD": "NEW", ...}
+  --transpose NAME    a matrix is transposed; NAME may have `*`, and be the old or the new one
+  --dtype DTYPE       floating elements are converted, for example to float32
+  --only NAME, --skip NAME
+                      some tensors alone, by their old names; NAME may have `*`
+All but --map and --dtype may be given several times. With --max-shard-size, as 5GB or 500MiB, what is
+larger becomes several files NAME-00001-of-00002.safetensors and NAME.safetensors.index.json.
 
 advise: a save keeps the training waiting for S seconds; given a checkpoint, the tool measures how long
 this process takes to write as many bytes beside it. The job fails every HOURS on average, or each of its
@@ -43,15 +55,19 @@ struct Command {
   std::size_t least_paths;
   std::size_t most_paths;
   std::set<std::string_view> options = {};
+  std::set<std::string_view> repeatable_options = {};
   int on_error = kDamaged;
 };
+
+const std::set<std::string_view> kOfTensors{"--rename", "--transpose", "--only", "--skip"};
 
 const std::array kCommands{
     Command{"list", &list, 1, 1},
     Command{"show", &show, 1, 1},
     Command{"verify", &verify, 1, 1},
     Command{.name = "diff", .run = &diff, .least_paths = 2, .most_paths = 2, .on_error = 2},
-    Command{"export", &export_values, 1, 1, {"--to"}},
+    Command{"export", &export_values, 1, 1, {"--to", "--max-shard-size", "--map", "--dtype"}, kOfTensors},
+    Command{"import", &import_tensors, 1, 10'000, {"--to", "--step", "--map", "--dtype"}, kOfTensors},
     Command{"advise", &advise, 0, 1, {"--save-seconds", "--mtbf", "--nodes", "--restart-seconds"}},
 };
 
@@ -63,11 +79,13 @@ Arguments parse(const Command& command, const std::vector<std::string>& words) {
       arguments.paths.push_back(words[i]);
       continue;
     }
-    if (!command.options.contains(words[i]))
+    const bool is_repeatable = command.repeatable_options.contains(words[i]);
+    if (!is_repeatable && !command.options.contains(words[i]))
       throw WrongUse(fmt::format("{} has no option '{}'", command.name, words[i]));
     if (i + 1 == words.size()) throw WrongUse(fmt::format("'{}' needs a value", words[i]));
-    if (!arguments.options.emplace(words[i], words[i + 1]).second)
-      throw WrongUse(fmt::format("'{}' is given twice", words[i]));
+    auto& values = arguments.options[words[i]];
+    values.push_back(words[i + 1]);
+    if (values.size() > 1 && !is_repeatable) throw WrongUse(fmt::format("'{}' is given twice", words[i]));
     ++i;
   }
   const std::size_t paths = arguments.paths.size();
@@ -103,14 +121,24 @@ int run(const std::vector<std::string>& words) {
 
 }  // namespace
 
-std::optional<double> Arguments::number(const std::string& option) const {
+std::optional<std::string> Arguments::text(const std::string& option) const {
   const auto found = options.find(option);
-  if (found == options.end()) return std::nullopt;
-  const std::string& text = found->second;
+  return found == options.end() ? std::nullopt : std::optional(found->second.front());
+}
+
+std::vector<std::string> Arguments::all(const std::string& option) const {
+  const auto found = options.find(option);
+  return found == options.end() ? std::vector<std::string>() : found->second;
+}
+
+std::optional<double> Arguments::number(const std::string& option) const {
+  const auto given = text(option);
+  if (!given) return std::nullopt;
   double value = 0;
-  const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (status != std::errc() || end != text.data() + text.size() || !(value > 0) || std::isinf(value))
-    throw WrongUse(fmt::format("{} is '{}', and must be a number above 0", option, text));
+  const char* const last = given->data() + given->size();
+  const auto [end, status] = std::from_chars(given->data(), last, value);
+  if (status != std::errc() || end != last || !(value > 0) || std::isinf(value))
+    throw WrongUse(fmt::format("{} is '{}', and must be a number above 0", option, *given));
   return value;
 }
 

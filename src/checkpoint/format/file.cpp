@@ -98,6 +98,11 @@ std::string read_text(const std::string& path, std::uint64_t limit) {
   return text;
 }
 
+bool is_plain_name(std::string_view name) noexcept {
+  return !name.empty() && name != "." && name != ".." && name.find('/') == std::string_view::npos &&
+         name.find('\0') == std::string_view::npos;
+}
+
 std::uint32_t checksum_of(const InputFile& file, std::uint64_t offset, std::uint64_t bytes) {
   std::vector<std::byte> buffer(std::min<std::uint64_t>(bytes, std::uint64_t{1} << 20));
   std::uint32_t checksum = 0;

@@ -65,6 +65,9 @@ class InputFile {
 /// The whole file. @throws as InputFile; DataLoss for more than `limit` bytes.
 [[nodiscard]] std::string read_text(const std::string& path, std::uint64_t limit);
 
+/// Whether it names a file in the folder itself, and leads nowhere else.
+[[nodiscard]] bool is_plain_name(std::string_view name) noexcept;
+
 /// CRC-32C of so many bytes of a file from `offset` on, or of the whole file. @throws as InputFile.
 [[nodiscard]] std::uint32_t checksum_of(const InputFile& file, std::uint64_t offset, std::uint64_t bytes);
 [[nodiscard]] std::uint32_t checksum_of(const InputFile& file);

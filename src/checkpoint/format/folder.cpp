@@ -258,7 +258,8 @@ PieceReader::Place PieceReader::locate(const std::string& name, const ValueEntry
   if (found == open->header.tensors.end())
     throw DataLoss("value '{}': '{}' has no tensor '{}'", name, open->file.path(), piece.tensor);
   const TensorPlace& place = found->second;
-  if (place.dtype != value.dtype || place.shape != piece_shape(value.shape, piece.rows)) {
+  if (place.dtype != value.dtype || place.shape != piece_shape(value.shape, piece.rows) ||
+      !place.foreign.empty()) {
     throw DataLoss("value '{}': tensor '{}' in '{}' is {}{}, and not as the manifest says", name,
                    piece.tensor, open->file.path(), to_string(place.dtype), to_string(place.shape));
   }

@@ -16,6 +16,7 @@
 
 #include "base/crc32c.h"
 #include "base/json.h"
+#include "file.h"
 
 namespace cohort::checkpoint {
 namespace {
@@ -117,14 +118,8 @@ std::string to_json(const Manifest& manifest) {
   return text;
 }
 
-std::string safetensors_index(const Manifest& manifest) {
-  std::uint64_t bytes = 0;
-  std::map<std::string_view, std::string_view> files;
-  for (const auto& [name, value] : manifest.values) {
-    bytes += value.shape.elements() * size_of(value.dtype);
-    // At the end, as the tensors of a value most often follow those of the one before.
-    for (const Piece& piece : value.pieces) files.emplace_hint(files.end(), piece.tensor, piece.file);
-  }
+std::string safetensors_index(std::uint64_t bytes,
+                              const std::map<std::string_view, std::string_view>& files) {
   std::string text = fmt::format(R"({{"metadata":{{"total_size":{}}},"weight_map":)", bytes);
   {
     Lines places(text);
@@ -134,6 +129,17 @@ std::string safetensors_index(const Manifest& manifest) {
     }
   }
   return text + "}\n";
+}
+
+std::string safetensors_index(const Manifest& manifest) {
+  std::uint64_t bytes = 0;
+  std::map<std::string_view, std::string_view> files;
+  for (const auto& [name, value] : manifest.values) {
+    bytes += value.shape.elements() * size_of(value.dtype);
+    // At the end, as the tensors of a value most often follow those of the one before.
+    for (const Piece& piece : value.pieces) files.emplace_hint(files.end(), piece.tensor, piece.file);
+  }
+  return safetensors_index(bytes, files);
 }
 
 namespace {
@@ -211,9 +217,7 @@ class Members {
 
 /// The name of a file in the folder itself: a manifest must not lead anywhere else.
 void require_plain_name(std::string_view name, const Members& members) {
-  if (name.empty() || name == "." || name == ".." || name.find('/') != std::string_view::npos ||
-      name.find('\0') != std::string_view::npos)
-    members.fail(": '{}' is no name of a file in this folder", name);
+  if (!is_plain_name(name)) members.fail(": '{}' is no name of a file in this folder", name);
 }
 
 Shape shape_in(const Members& members) {

@@ -63,7 +63,10 @@ struct Manifest {
 /// of the format that is newer than this library.
 [[nodiscard]] Manifest parse_manifest(const std::string& text, const std::string& path);
 
-/// The file by which readers of safetensors find the tensors of several files.
+/// The text by which readers of safetensors find the tensors of several files: the bytes of all of them, and
+/// the file of each.
+[[nodiscard]] std::string safetensors_index(std::uint64_t bytes,
+                                            const std::map<std::string_view, std::string_view>& files);
 [[nodiscard]] std::string safetensors_index(const Manifest& manifest);
 
 /// A checksum in manifests and messages.

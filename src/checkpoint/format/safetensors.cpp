@@ -6,6 +6,7 @@
 #include <cstring>
 #include <iterator>
 #include <limits>
+#include <numeric>
 #include <optional>
 #include <span>
 #include <unordered_set>
@@ -42,13 +43,26 @@ std::string in_words(const TensorIn& tensor) {
   return fmt::format("tensor '{}' in '{}'", tensor.name, tensor.path);
 }
 
-std::string_view safetensors_name(DType dtype) { return kDTypeNames[static_cast<std::size_t>(dtype)]; }
-
 std::optional<DType> dtype_named(std::string_view name) {
   const auto found = std::ranges::find(kDTypeNames, name);
   if (found == kDTypeNames.end()) return std::nullopt;
   return static_cast<DType>(found - kDTypeNames.begin());
 }
+
+/// Elements that tensors here do not have.
+struct ForeignDType {
+  std::string_view name;
+  std::uint32_t bits;
+};
+constexpr std::array<ForeignDType, 9> kForeignDTypes{{{"F8_E4M3", 8},
+                                                      {"F8_E5M2", 8},
+                                                      {"F8_E4M3FNUZ", 8},
+                                                      {"F8_E5M2FNUZ", 8},
+                                                      {"F8_E8M0", 8},
+                                                      {"F6_E2M3", 6},
+                                                      {"F6_E3M2", 6},
+                                                      {"F4", 4},
+                                                      {"C64", 64}}};
 
 /// Of numbers from 0 to 2^63-1.
 std::vector<std::int64_t> counts_in(const JsonValue& entry, const char* key, const TensorIn& tensor) {
@@ -75,23 +89,53 @@ Shape shape_in(const JsonValue& entry, const TensorIn& tensor) {
   }
 }
 
+/// What a tensor of foreign elements consists of.
+TensorPlace parts_of_foreign(const ForeignDType& dtype, const Shape& shape, const TensorIn& tensor) {
+  constexpr std::uint32_t kByte = 8;
+  std::vector<std::int64_t> extents = Shape(shape).extents();
+  if (dtype.bits == 64) {
+    extents.push_back(2);
+  } else if (dtype.bits < kByte) {
+    // Division before multiplication, for the product may not fit.
+    const std::int64_t group = kByte / std::gcd(kByte, dtype.bits);  // of elements that fill whole bytes
+    if (extents.empty() || extents.back() % group != 0) {
+      throw DataLoss("{}: {}{} cannot be read as bytes: {} elements share {}, and a row has {}",
+                     in_words(tensor), dtype.name, to_string(shape), group, group * dtype.bits / kByte,
+                     extents.empty() ? 1 : extents.back());
+    }
+    extents.back() = extents.back() / group * (group * dtype.bits / kByte);
+  }
+  try {
+    return {dtype.bits == 64 ? DType::kFloat32 : DType::kUInt8, Shape(extents), 0, dtype.name};
+  } catch (const InvalidArgument& error) {
+    throw DataLoss("{}: {} as float32: {}", in_words(tensor), dtype.name, error.what());
+  }
+}
+
+TensorPlace type_in(const JsonValue& entry, std::string_view name, const TensorIn& tensor) {
+  const Shape shape = shape_in(entry, tensor);
+  if (const auto dtype = dtype_named(name)) return {*dtype, shape, 0};
+  const auto foreign = std::ranges::find(kForeignDTypes, name, &ForeignDType::name);
+  if (foreign == kForeignDTypes.end())
+    throw DataLoss("{}: dtype '{}' is unknown here", in_words(tensor), name);
+  return parts_of_foreign(*foreign, shape, tensor);
+}
+
 TensorPlace place_in(const JsonValue& entry, std::uint64_t data_begin, std::uint64_t data_bytes,
                      const TensorIn& tensor) {
   if (!entry.is(Kind::kObject)) throw DataLoss("{}: its entry in the header is no object", in_words(tensor));
   const JsonValue* const named = entry.find("dtype");
   if (named == nullptr || !named->is(Kind::kText)) throw DataLoss("{}: it has no dtype", in_words(tensor));
-  const auto dtype = dtype_named(named->text());
-  if (!dtype) throw DataLoss("{}: dtype '{}' is unknown here", in_words(tensor), named->text());
-
-  TensorPlace place{*dtype, shape_in(entry, tensor), 0};
+  TensorPlace place = type_in(entry, named->text(), tensor);
   const auto offsets = counts_in(entry, "data_offsets", tensor);
   if (offsets.size() != 2 || offsets[0] > offsets[1] || static_cast<std::uint64_t>(offsets[1]) > data_bytes)
     throw DataLoss("{}: its place does not lie within the file's {} bytes of data", in_words(tensor),
                    data_bytes);
   const auto bytes = static_cast<std::uint64_t>(offsets[1] - offsets[0]);
   // Division, for the number of bytes may not fit 64 bits.
-  if (bytes % size_of(*dtype) != 0 || bytes / size_of(*dtype) != place.shape.elements()) {
-    throw DataLoss("{}: {} bytes are not what {}{} has", in_words(tensor), bytes, to_string(*dtype),
+  if (const std::size_t size = size_of(place.dtype);
+      bytes % size != 0 || bytes / size != place.shape.elements()) {
+    throw DataLoss("{}: {} bytes are not what {}{} has", in_words(tensor), bytes, to_string(place.dtype),
                    to_string(place.shape));
   }
   place.begin = data_begin + static_cast<std::uint64_t>(offsets[0]);
@@ -99,7 +143,8 @@ TensorPlace place_in(const JsonValue& entry, std::uint64_t data_begin, std::uint
 }
 
 /// Every byte of the data belongs to one tensor, so that checksums of tensors leave none out.
-void require_no_gaps(const SafetensorsHeader& header, std::uint64_t data_begin, const InputFile& file) {
+void require_no_gaps(const SafetensorsHeader& header, std::uint64_t data_begin, std::uint64_t file_size,
+                     const std::string& path) {
   std::vector<std::pair<std::uint64_t, const std::pair<const std::string, TensorPlace>*>> by_place;
   for (const auto& tensor : header.tensors) by_place.emplace_back(tensor.second.begin, &tensor);
   std::ranges::sort(by_place, [](const auto& a, const auto& b) {
@@ -109,52 +154,87 @@ void require_no_gaps(const SafetensorsHeader& header, std::uint64_t data_begin, 
   std::uint64_t end = data_begin;
   for (const auto& [begin, tensor] : by_place) {
     if (begin != end) {
-      throw DataLoss("tensor '{}' in '{}' begins {} the end of the one before it", tensor->first, file.path(),
+      throw DataLoss("tensor '{}' in '{}' begins {} the end of the one before it", tensor->first, path,
                      begin < end ? "before" : "behind");
     }
     end += tensor->second.bytes();
   }
-  if (end != file.size()) {
-    throw DataLoss("'{}' has {} bytes, and its tensors end at {}: it was cut off, or has been added to",
-                   file.path(), file.size(), end);
+  if (end != file_size) {
+    throw DataLoss("'{}' has {} bytes, and its tensors end at {}: it was cut off, or has been added to", path,
+                   file_size, end);
   }
 }
 
 }  // namespace
 
-SafetensorsHeader read_header(const InputFile& file) {
+std::string_view safetensors_name(DType dtype) noexcept {
+  return kDTypeNames[static_cast<std::size_t>(dtype)];
+}
+
+std::uint64_t header_length(std::span<const std::byte> first, std::uint64_t file_size,
+                            const std::string& path) {
   std::uint64_t length = 0;
-  if (file.size() < sizeof length)
-    throw DataLoss("'{}' has {} bytes, too few for a safetensors file", file.path(), file.size());
-  file.read(0, std::as_writable_bytes(std::span(&length, 1)));
-  if (length > kLargestHeader || length > file.size() - sizeof length) {
+  static_assert(sizeof length == kHeaderLengthBytes);
+  if (first.size() < sizeof length)
+    throw DataLoss("'{}' has {} bytes, too few for a safetensors file", path, file_size);
+  std::memcpy(&length, first.data(), sizeof length);
+  if (length > kLargestHeader || length > file_size - sizeof length) {
     throw DataLoss("'{}' is no safetensors file, or was cut off: its header of {} bytes is longer than {}",
-                   file.path(), length, length > kLargestHeader ? "any that is read" : "the file");
+                   path, length, length > kLargestHeader ? "any that is read" : "the file");
   }
-  std::string text(length, '\0');
-  file.read(sizeof length, std::as_writable_bytes(std::span(text)));
-  const JsonDocument document(text, fmt::format("the header of '{}'", file.path()));
-  if (!document.root().is(Kind::kObject))
-    throw DataLoss("the header of '{}' is no object of tensors", file.path());
+  return length;
+}
+
+SafetensorsHeader parse_header(std::string_view text, std::uint64_t file_size, const std::string& path) {
+  const JsonDocument document(text, fmt::format("the header of '{}'", path));
+  if (!document.root().is(Kind::kObject)) throw DataLoss("the header of '{}' is no object of tensors", path);
 
   SafetensorsHeader header;
-  const std::uint64_t data_begin = sizeof length + length;
+  const std::uint64_t data_begin = kHeaderLengthBytes + text.size();
   for (const JsonValue& name : document.root()) {
     const JsonValue& entry = name.value();
     if (name.text() != kMetadata) {
-      header.tensors.emplace(
-          name.text(), place_in(entry, data_begin, file.size() - data_begin, {name.text(), file.path()}));
+      header.tensors.emplace(name.text(),
+                             place_in(entry, data_begin, file_size - data_begin, {name.text(), path}));
       continue;
     }
-    if (!entry.is(Kind::kObject)) throw DataLoss("{} in '{}' is no object", kMetadata, file.path());
+    if (!entry.is(Kind::kObject)) throw DataLoss("{} in '{}' is no object", kMetadata, path);
     for (const JsonValue& key : entry) {
       if (!key.value().is(Kind::kText))
-        throw DataLoss("{} in '{}': '{}' is no text", kMetadata, file.path(), key.text());
+        throw DataLoss("{} in '{}': '{}' is no text", kMetadata, path, key.text());
       header.metadata.emplace(key.text(), key.value().text());
     }
   }
-  require_no_gaps(header, data_begin, file);
+  require_no_gaps(header, data_begin, file_size, path);
   return header;
+}
+
+SafetensorsHeader read_header(const InputFile& file) {
+  std::array<std::byte, kHeaderLengthBytes> first{};
+  const auto begin = std::span(first).first(std::min<std::uint64_t>(first.size(), file.size()));
+  file.read(0, begin);
+  std::string text(header_length(begin, file.size(), file.path()), '\0');
+  file.read(kHeaderLengthBytes, std::as_writable_bytes(std::span(text)));
+  return parse_header(text, file.size(), file.path());
+}
+
+std::map<std::string, std::string> parse_index(std::string_view text, const std::string& path) {
+  const JsonDocument document(text, fmt::format("'{}'", path));
+  const JsonValue* const files = document.root().find("weight_map");
+  if (files == nullptr || !files->is(Kind::kObject))
+    throw DataLoss("'{}' is no index of safetensors files: it has no object 'weight_map'", path);
+  std::map<std::string, std::string> result;
+  for (const JsonValue& tensor : *files) {
+    const JsonValue& file = tensor.value();
+    if (!file.is(Kind::kText)) throw DataLoss("'{}': tensor '{}' has no name of a file", path, tensor.text());
+    // An index must not lead anywhere else.
+    if (!is_plain_name(file.text())) {
+      throw DataLoss("'{}': tensor '{}' has no name of a file in this folder, but '{}'", path, tensor.text(),
+                     file.text());
+    }
+    result.emplace(tensor.text(), file.text());
+  }
+  return result;
 }
 
 std::string begin_safetensors(std::vector<NamedTensor>& tensors,
