@@ -1,6 +1,6 @@
-// The communicators of Sessions do what those of all others do, on one host and between hosts. These are names
-// that workers of this machine give themselves: what they share then is the network alone.
-#include <functional>
+// The communicators of Sessions do what those of all others do, on one host and between nodes: workers of
+// this machine in groups (COHORT_WORKERS_PER_NODE), which have the network alone in common.
+#include <cstdlib>
 #include <string>
 #include <thread>
 #include <tuple>
@@ -32,10 +32,9 @@ struct Contract {
   double (*timeout)(int members) = nullptr;
 };
 
-SessionOptions options_of(const Worker& self, const Layout& layout) {
-  SessionOptions options = self.options();
-  options.host = fmt::format("host{}", self.rank / layout.workers);
-  return options;
+/// In a worker, before it looks at its settings.
+void pretend(const Layout& layout) {
+  ::setenv("COHORT_WORKERS_PER_NODE", std::to_string(layout.workers).c_str(), 1);
 }
 
 class CommunicatorOfSession : public ::testing::TestWithParam<std::tuple<Layout, Contract>> {};
@@ -54,31 +53,34 @@ INSTANTIATE_TEST_SUITE_P(
     Contracts, CommunicatorOfSession,
     ::testing::Combine(
         ::testing::Values(Layout{1, 2}, Layout{1, 3}, Layout{2, 1}, Layout{2, 2}, Layout{3, 1}, Layout{6, 1}),
-        ::testing::Values(
-            Contract{"Reductions", testing::check_reductions}, Contract{"Arithmetic", testing::check_arithmetic},
-            Contract{"DataMovement", testing::check_data_movement},
-            Contract{"SizesAndMemory", testing::check_sizes_and_memory},
-            Contract{"Messages", testing::check_messages}, Contract{"Async", testing::check_async},
-            Contract{"Packed", testing::check_packed}, Contract{"Arguments", testing::check_arguments},
-            Contract{"Mismatch", testing::check_mismatch},
-            Contract{"Missing", testing::check_missing, testing::short_timeout},
-            Contract{"AgreementOnDifferentCalls", testing::check_agreement_on_different_calls},
-            Contract{"AgreementWithAMissingMember", testing::check_agreement_with_a_missing_member,
-                     testing::short_timeout},
-            Contract{"ShorterDeadline", testing::check_shorter_deadline},
-            Contract{"Split", testing::check_split},
-            Contract{"GroupsBesideEachOther", testing::check_groups_beside_each_other},
-            Contract{"SplitWithoutAgreement", testing::check_split_without_agreement},
-            Contract{"ErrorsInAGroup", testing::check_errors_stay_in_their_group},
-            Contract{"LeavingAGroup", testing::check_leaving_a_group},
-            Contract{"MessagesOfAGroup", check_messages_of_a_group},
-            Contract{"Batches", testing::check_batches}, Contract{"Buckets", testing::check_buckets})),
+        ::testing::Values(Contract{"Reductions", testing::check_reductions},
+                          Contract{"Arithmetic", testing::check_arithmetic},
+                          Contract{"DataMovement", testing::check_data_movement},
+                          Contract{"SizesAndMemory", testing::check_sizes_and_memory},
+                          Contract{"Messages", testing::check_messages},
+                          Contract{"Async", testing::check_async}, Contract{"Packed", testing::check_packed},
+                          Contract{"Arguments", testing::check_arguments},
+                          Contract{"Mismatch", testing::check_mismatch},
+                          Contract{"Missing", testing::check_missing, testing::short_timeout},
+                          Contract{"AgreementOnDifferentCalls", testing::check_agreement_on_different_calls},
+                          Contract{"AgreementWithAMissingMember",
+                                   testing::check_agreement_with_a_missing_member, testing::short_timeout},
+                          Contract{"ShorterDeadline", testing::check_shorter_deadline},
+                          Contract{"Split", testing::check_split},
+                          Contract{"GroupsBesideEachOther", testing::check_groups_beside_each_other},
+                          Contract{"SplitWithoutAgreement", testing::check_split_without_agreement},
+                          Contract{"ErrorsInAGroup", testing::check_errors_stay_in_their_group},
+                          Contract{"LeavingAGroup", testing::check_leaving_a_group},
+                          Contract{"MessagesOfAGroup", check_messages_of_a_group},
+                          Contract{"Batches", testing::check_batches},
+                          Contract{"Buckets", testing::check_buckets})),
     name_of_case);
 
 TEST_P(CommunicatorOfSession, KeepsTheContract) {
   const auto& [layout, contract] = GetParam();
   run_workers(layout.size(), [layout = layout, contract = contract](Worker& self) {
-    Session session(options_of(self, layout));
+    pretend(layout);
+    Session session(self.options());
     EXPECT_EQ(session.workers().back().node, layout.hosts - 1);
     CommunicationOptions options;
     options.timeout_seconds = contract.timeout == nullptr ? 60 : contract.timeout(self.size);
@@ -94,7 +96,8 @@ TEST_P(CommunicatorOfSession, KeepsTheContract) {
 
 TEST(CommunicatorsOfSession, HaveSeveralMembersInEachWorker) {
   run_workers(4, [](Worker& self) {
-    Session session(options_of(self, {2, 2}));
+    pretend({2, 2});
+    Session session(self.options());
     const auto communicators = session.make_communicators({.timeout_seconds = 60}, 3);
     std::vector<std::thread> members;
     for (const auto& communicator : communicators) {

@@ -1,5 +1,6 @@
 #include "tcp_network.h"
 
+#include <sched.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 
@@ -27,6 +28,9 @@ constexpr auto kBetweenQuestions = 200us;
 /// The end of a connection may be that of a process, or of a failed call, of which others tell at once. They
 /// know why it ended, so they have this time to say so.
 constexpr auto kTimeToExplain = 500ms;
+
+/// Without anything that has come: a few microseconds.
+constexpr int kRoundsBeforeYielding = 16;
 
 constexpr const char* kJob = "member";
 
@@ -219,8 +223,8 @@ void TcpNetwork::end(TcpSocket& from) {
     arriving.unexpected->complete = true;
     if (arriving.header.label.channel == kControl)
       control_[arriving.header.label].emplace_back(
-          from.member(),
-          std::string(reinterpret_cast<const char*>(arriving.unexpected->memory.get()), arriving.header.bytes));
+          from.member(), std::string(reinterpret_cast<const char*>(arriving.unexpected->memory.get()),
+                                     arriving.header.bytes));
   }
   arriving = {};
 }
@@ -228,12 +232,16 @@ void TcpNetwork::end(TcpSocket& from) {
 // Each look at a connection is a call of the system, so all are looked at together: by the first poll of a
 // transfer that was polled since the last look, and has not completed.
 std::optional<std::size_t> TcpNetwork::poll(Ticket ticket) {
-  const std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
   if (!transfers_[ticket].done) {
     if (transfers_[ticket].polled == rounds_) move_on();
     transfers_[ticket].polled = rounds_;
     if (!transfers_[ticket].done) {
       judge_loss(transfers_[ticket]);
+      const bool gives_way = idle_rounds_ >= kRoundsBeforeYielding;
+      lock.unlock();
+      // Who is waited for may be a process of this machine, in a container of its own, and need this core.
+      if (gives_way) ::sched_yield();
       return std::nullopt;
     }
   }
@@ -274,13 +282,15 @@ void TcpNetwork::progress() {
 
 void TcpNetwork::move_on() {
   ++rounds_;
+  ++idle_rounds_;
   look_for_connections(Clock::now());
   for (TcpSocket* socket : sockets_)
     if (socket->has_unsent()) flush(*socket);
   if (sockets_.size() > kFewSockets) {
     std::array<epoll_event, 64> events;
     const int count = ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), 0);
-    for (int i = 0; i < count; ++i) move_on(*static_cast<TcpSocket*>(events[static_cast<std::size_t>(i)].data.ptr));
+    for (int i = 0; i < count; ++i)
+      move_on(*static_cast<TcpSocket*>(events[static_cast<std::size_t>(i)].data.ptr));
     return;
   }
   // One that is lost leaves the list.
@@ -288,7 +298,7 @@ void TcpNetwork::move_on() {
 }
 
 void TcpNetwork::move_on(TcpSocket& socket) {
-  static_cast<void>(socket.read());
+  if (socket.read()) idle_rounds_ = 0;
   if (!socket.loss()) return;
   ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, socket.fd(), nullptr);
   std::erase(sockets_, &socket);
@@ -326,9 +336,10 @@ void TcpNetwork::judge_loss(const Transfer& transfer) {
   for (const std::unique_ptr<TcpSocket>& socket : of_member.sockets)
     if (socket->loss()) why = *socket->loss();
   const WorkerInfo& worker = worker_of(transfer.member);
-  options_.lost->note(Unavailable(
-      ErrorOrigin{{}, worker.rank, worker.host},
-      fmt::format("the connection to {}, over which its collectives go, is lost: {}", describe(worker), why)));
+  options_.lost->note(
+      Unavailable(ErrorOrigin{{}, worker.rank, worker.host},
+                  fmt::format("the connection to {}, over which its collectives go, is lost: {}",
+                              describe(worker), why)));
 }
 
 bool TcpNetwork::is_closed(const Label& label) const {

@@ -50,10 +50,10 @@ class LostConnection {
 };
 
 struct TcpNetworkOptions {
-  int rank = 0;                            ///< of the member
-  std::vector<int> worker_of = {};         ///< of each member
-  std::vector<WorkerInfo> workers = {};    ///< by rank, with their nodes
-  std::string secret = {};                 ///< of the communicator
+  int rank = 0;                          ///< of the member
+  std::vector<int> worker_of = {};       ///< of each member
+  std::vector<WorkerInfo> workers = {};  ///< by rank, with their nodes
+  std::string secret = {};               ///< of the communicator
   std::shared_ptr<LostConnection> lost = {};
 };
 
@@ -122,7 +122,7 @@ class TcpNetwork final : public Receiver {
     /// Messages go over the first. A second one there is where both have connected at once.
     std::vector<std::unique_ptr<TcpSocket>> sockets;
     std::optional<remote::Attempts> attempts;
-    std::vector<Ticket> receives;                       ///< that no message has come for, in their order
+    std::vector<Ticket> receives;                      ///< that no message has come for, in their order
     std::vector<std::shared_ptr<Unexpected>> arrived;  ///< in their order
     std::optional<Clock::time_point> lost_at;
 
@@ -165,6 +165,7 @@ class TcpNetwork final : public Receiver {
   std::vector<Ticket> free_;
   std::map<Label, std::deque<std::pair<int, std::string>>> control_;
   std::uint64_t rounds_ = 1;
+  int idle_rounds_ = 0;            ///< one after the other, in which nothing came
   Clock::time_point looked_at_{};  ///< for those who connect
   std::set<std::uint64_t> open_groups_{0};
   std::uint64_t latest_group_ = 0;

@@ -75,8 +75,8 @@ bool TcpSocket::flush() {
     msghdr header{};
     header.msg_iov = parts.data();
     header.msg_iovlen = count;
-    const ssize_t written = uninterrupted(
-        [&] { return ::sendmsg(socket_.get(), &header, MSG_NOSIGNAL | MSG_DONTWAIT); });
+    const ssize_t written =
+        uninterrupted([&] { return ::sendmsg(socket_.get(), &header, MSG_NOSIGNAL | MSG_DONTWAIT); });
     if (written < 0) {
       // Messages that arrived before it broke are still to be read; reading finds the end.
       if (errno != EAGAIN && errno != EPIPE && errno != ECONNRESET) lose(std::strerror(errno));

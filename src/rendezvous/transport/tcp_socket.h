@@ -1,6 +1,6 @@
-// A TCP connection between two members of a communicator, and how messages lie in its stream: each is a header
-// and its bytes. A message is written from where it lies and read to where it shall be, in as few calls of the
-// system as there are; what a call cannot take waits for the next. Its owner serialises calls.
+// A TCP connection between two members of a communicator, and how messages lie in its stream: each is a
+// header and its bytes. A message is written from where it lies and read to where it shall be, in as few
+// calls of the system as there are; what a call cannot take waits for the next. Its owner serialises calls.
 #pragma once
 
 #include <compare>

@@ -47,11 +47,11 @@ void wait_for_connections(std::span<const std::shared_ptr<TcpNetwork>> networks,
       const WorkerInfo& worker = options.workers[static_cast<std::size_t>(member / options.members)];
       throw DeadlineExceeded(
           ErrorOrigin{"make_communicator", worker.rank, worker.host},
-          fmt::format("make_communicator: deadline of {:.4g} s passed; there is no connection between {} and {}: "
-                      "{}. A firewall between their hosts may forbid it",
-                      options.timeout.count(),
-                      describe(options.workers[static_cast<std::size_t>(options.rank)]), describe(worker),
-                      (*incomplete)->report(member)));
+          fmt::format(
+              "make_communicator: deadline of {:.4g} s passed; there is no connection between {} and {}: "
+              "{}. A firewall between their hosts may forbid it",
+              options.timeout.count(), describe(options.workers[static_cast<std::size_t>(options.rank)]),
+              describe(worker), (*incomplete)->report(member)));
     }
     std::this_thread::sleep_for(kNap);
   }

@@ -27,8 +27,8 @@ struct TcpGroupOptions {
 
 /// The networks of this worker's members, by rank. Collective over the workers. With up to 64 members, all
 /// those on different nodes are connected when it returns.
-/// @throws DeadlineExceeded naming a worker that could not be reached, and what came of each of its addresses;
-/// Unavailable when a worker is lost.
+/// @throws DeadlineExceeded naming a worker that could not be reached, and what came of each of its
+/// addresses; Unavailable when a worker is lost.
 [[nodiscard]] std::vector<std::shared_ptr<TcpNetwork>> connect_members(const TcpGroupOptions& options);
 
 class TcpTransport final : public Transport {
