@@ -5,7 +5,9 @@
 #include <sys/resource.h>
 
 #include <atomic>
+#include <barrier>
 #include <future>
+#include <latch>
 #include <mutex>
 #include <optional>
 #include <set>
@@ -65,7 +67,7 @@ class Cluster {
 
   std::vector<WorkerInfo> workers;
   std::vector<std::promise<std::string>> lines;  ///< what each process would have ended with
-  std::chrono::duration<double> grace{60};
+  std::optional<std::chrono::duration<double>> grace{60};
   std::chrono::milliseconds connect{300};
 
  private:
@@ -107,6 +109,50 @@ TEST_P(PeerWatchIn, LetsAllLeaveTogether) {
     EXPECT_TRUE(watch->leave());
     EXPECT_EQ(ready, cluster.size()) << "worker " << rank << " got away before all were ready";
     EXPECT_EQ(watch->fault(), nullptr);
+  });
+}
+
+TEST_P(PeerWatchIn, LetsEachLeaveWhenItWants) {
+  Cluster cluster(GetParam());
+  std::barrier all_have_left(cluster.size());
+  cluster.run([&](int rank, std::optional<PeerWatch>& watch) {
+    // Some find that those below them are gone, the others that nobody waits for them.
+    static_cast<void>(watch->leave_within(rank % 2 == 0 ? 0ms : 20ms));
+    EXPECT_EQ(watch->fault(), nullptr);
+    const std::shared_ptr<const FaultRecord> record = watch->record();
+    watch.reset();
+    all_have_left.arrive_and_wait();
+    EXPECT_EQ(record->fault(), nullptr) << "worker " << rank << " took a leave for a death";
+  });
+}
+
+TEST_P(PeerWatchIn, GoesOnBelowWorkersThatOthersNeedNot) {
+  // The last one watches on behalf of nobody.
+  Cluster cluster(GetParam());
+  std::latch has_left(1);
+  std::barrier ends(cluster.size() - 1);
+  cluster.run([&](int rank, std::optional<PeerWatch>& watch) {
+    if (rank == cluster.size() - 1) {
+      const bool below = watch->leave_within(10s);
+      EXPECT_TRUE(below);
+      watch.reset();
+      return has_left.count_down();
+    }
+    has_left.wait();
+    EXPECT_EQ(watch->record()->wait_for_fault(50ms), nullptr);
+    ends.arrive_and_wait();
+    EXPECT_TRUE(watch->leave());
+  });
+}
+
+TEST_P(PeerWatchIn, EndsNoProcessThatWantsToDecideForItself) {
+  Cluster cluster(GetParam());
+  cluster.grace = std::nullopt;
+  cluster.run([&](int rank, std::optional<PeerWatch>& watch) {
+    if (rank == cluster.size() - 1) return watch->announce_failure("it has had enough");
+    ASSERT_NE(watch->record()->wait_for_fault(5s), nullptr);
+    std::future<std::string> line = cluster.lines[static_cast<std::size_t>(rank)].get_future();
+    EXPECT_EQ(line.wait_for(50ms), std::future_status::timeout);
   });
 }
 

@@ -2,8 +2,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdlib>
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -25,11 +27,26 @@ using cohort::testing::message_of;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-class AfterTheDeathOf : public ::testing::TestWithParam<int> {};
-INSTANTIATE_TEST_SUITE_P(Victims, AfterTheDeathOf, ::testing::Values(0, 1, 3));
+struct Case {
+  int victim = 0;
+  int workers_per_node = 0;  ///< 0: all are on one
+};
+
+class AfterTheDeathOf : public ::testing::TestWithParam<Case> {};
+INSTANTIATE_TEST_SUITE_P(Victims, AfterTheDeathOf,
+                         ::testing::Values(Case{0, 0}, Case{1, 0}, Case{3, 0}, Case{0, 1}, Case{3, 1},
+                                           Case{0, 2}, Case{2, 2}, Case{3, 2}));
+
+/// Runs four workers on such nodes.
+void run_four(const Case& of, const std::function<void(Worker&)>& body) {
+  run_workers(4, [&](Worker& self) {
+    ::setenv("COHORT_WORKERS_PER_NODE", std::to_string(of.workers_per_node).c_str(), 1);
+    body(self);
+  });
+}
 
 TEST_P(AfterTheDeathOf, OneInAnAllReduceTheOthersNameItAndLiveOn) {
-  run_workers(4, [victim = GetParam()](Worker& self) {
+  run_four(GetParam(), [victim = GetParam().victim](Worker& self) {
     ::setenv("COHORT_FAULT_GRACE_SECONDS", "0.1", 1);
     std::optional<Session> session(std::in_place, self.options());
     const auto communicator = session->make_communicator({});
@@ -65,7 +82,7 @@ TEST_P(AfterTheDeathOf, OneInAnAllReduceTheOthersNameItAndLiveOn) {
 }
 
 TEST_P(AfterTheDeathOf, OneInAnExchangeTheOthersNameIt) {
-  run_workers(4, [victim = GetParam()](Worker& self) {
+  run_four(GetParam(), [victim = GetParam().victim](Worker& self) {
     Session session(self.options());
     static_cast<void>(session.exchange("all have started"));
     const WorkerInfo lost = session.workers()[static_cast<std::size_t>(victim)];
@@ -77,7 +94,7 @@ TEST_P(AfterTheDeathOf, OneInAnExchangeTheOthersNameIt) {
 }
 
 TEST_P(AfterTheDeathOf, OneWhileOthersMakeAGroupTheseNameIt) {
-  run_workers(4, [victim = GetParam()](Worker& self) {
+  run_four(GetParam(), [victim = GetParam().victim](Worker& self) {
     Session session(self.options());
     static_cast<void>(session.exchange("all have started"));
     const WorkerInfo lost = session.workers()[static_cast<std::size_t>(victim)];
