@@ -44,8 +44,8 @@ void OutputFile::write(std::span<const std::byte> bytes) {
   }
 }
 
-/// The disk takes what is there while more is written, instead of all of it in finish(). A system that refuses
-/// loses that time.
+/// The disk takes what is there while more is written, instead of all of it in finish(). A system that
+/// refuses loses that time.
 void OutputFile::start_writing_back() noexcept {
   constexpr std::uint64_t kAtATime = std::uint64_t{8} << 20;
   if (size_ - writing_back_ < kAtATime) return;
