@@ -17,7 +17,6 @@
 #include <cohort/collective/communicator.h>
 
 #include "calls.h"
-#include "cluster/job_socket.h"
 #include "cluster/launcher.h"
 #include "cluster/peer_watch.h"
 #include "environment.h"
@@ -194,8 +193,7 @@ Session::Impl::Impl(int* argc, char*** argv)
   ProcessEnd::instance().set_worker(everyone_->self(), watch_.get());
   if (everyone_->size() > 1) bind_cores(*everyone_, settings_.bind_cores());
   everyone_->connect_memory();
-  const bool wants_numbers = settings_.run_numbers() || !settings_.prometheus().empty();
-  if (watch_ || !settings_.timeline().empty() || wants_numbers) observe();
+  observe();
   start_watchdog_.reset();
   const int nodes = everyone_->workers().back().node + 1;
   logging::debug("session of {} worker{} on {} node{}, MPI thread level {}", everyone_->size(),
@@ -215,30 +213,8 @@ void Session::Impl::watch_others() {
 }
 
 void Session::Impl::observe() {
-  JobObserverOptions options{.workers = everyone_->workers_by_memory(),
-                             .rank = everyone_->rank(),
-                             .name_stragglers = settings_.stragglers(),
-                             .timeline = settings_.timeline(),
-                             .numbers = {settings_.run_numbers(), settings_.prometheus()},
-                             .job = job_name(everyone_->workers().front().pid),
-                             .restarts = settings_.restarts()};
-  // Without a watch there is nobody to tell.
-  options.tell = [this](int worker, std::string note) {
-    if (watch_) watch_->tell(worker, std::move(note));
-  };
-  options.tell_all = [this](std::string note) {
-    if (watch_) watch_->tell_all(std::move(note));
-  };
-  options.say = [](LateFrom cause, const std::string& line) {
-    // That is no fault of the program, and no news where there are more workers than cores.
-    if (cause == LateFrom::kWaitingForCore)
-      logging::info("{}", line);
-    else
-      logging::warning("{}", line);
-  };
-  observer_ = std::make_shared<JobObserver>(std::move(options));
-  if (watch_) watch_->hear_notes([observer = observer_](std::string_view note) { observer->hear(note); });
-  everyone_->set_observer(observer_);
+  observer_ = JobObserver::of_job(everyone_->workers_by_memory(), everyone_->rank(), watch_.get());
+  if (observer_) everyone_->set_observer(observer_);
 }
 
 void Session::Impl::close() {

@@ -13,6 +13,7 @@
 
 #include <fmt/format.h>
 
+#include <cohort/base/config.h>
 #include <cohort/base/deadline.h>
 #include <cohort/base/error.h>
 #include <cohort/base/fingerprint.h>
@@ -20,6 +21,7 @@
 
 #include "base/quiet_thread.h"
 #include "base/system_calls.h"
+#include "cluster/job_socket.h"
 #include "cluster/peer_watch.h"
 #include "collective/record/call_record.h"
 
@@ -97,6 +99,37 @@ std::pair<std::uint64_t, std::uint64_t> read_members(const ObservedGroup& group,
 }
 
 }  // namespace
+
+std::shared_ptr<JobObserver> JobObserver::of_job(std::vector<WorkerInfo> workers, int rank,
+                                                 PeerWatch* watch) {
+  const Config& settings = config();
+  const bool wants_numbers = settings.run_numbers() || !settings.prometheus().empty();
+  if (watch == nullptr && settings.timeline().empty() && !wants_numbers) return nullptr;
+  JobObserverOptions options{.rank = rank,
+                             .name_stragglers = settings.stragglers(),
+                             .timeline = settings.timeline(),
+                             .numbers = {settings.run_numbers(), settings.prometheus()},
+                             .job = job_name(workers.front().pid),
+                             .restarts = settings.restarts()};
+  options.workers = std::move(workers);
+  // Without a watch there is nobody to tell.
+  options.tell = [watch](int worker, std::string note) {
+    if (watch != nullptr) watch->tell(worker, std::move(note));
+  };
+  options.tell_all = [watch](std::string note) {
+    if (watch != nullptr) watch->tell_all(std::move(note));
+  };
+  options.say = [](LateFrom cause, const std::string& line) {
+    // That is no fault of the program, and no news where there are more workers than cores.
+    if (cause == LateFrom::kWaitingForCore)
+      logging::info("{}", line);
+    else
+      logging::warning("{}", line);
+  };
+  auto observer = std::make_shared<JobObserver>(std::move(options));
+  if (watch != nullptr) watch->hear_notes([observer](std::string_view note) { observer->hear(note); });
+  return observer;
+}
 
 JobObserver::JobObserver(JobObserverOptions options)
     : options_(std::move(options)), clock_(options_.rank, self().node == 0, options_.tell) {

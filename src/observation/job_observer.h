@@ -32,6 +32,8 @@
 
 namespace cohort {
 
+class PeerWatch;
+
 struct JobObserverOptions {
   std::vector<WorkerInfo> workers = {};  ///< by rank
   int rank = 0;
@@ -49,6 +51,12 @@ struct JobObserverOptions {
 
 class JobObserver final : public RecordObserver {
  public:
+  /// For worker `rank` of a job, as its settings want it, with who is slow on standard error. `watch` brings
+  /// what the workers tell each other, and may be null; it outlives what the observer tells, until
+  /// `fall_silent` or `conclude`. Null where there is nothing to look at.
+  [[nodiscard]] static std::shared_ptr<JobObserver> of_job(std::vector<WorkerInfo> workers, int rank,
+                                                           PeerWatch* watch);
+
   explicit JobObserver(JobObserverOptions options);
   ~JobObserver() override;
 

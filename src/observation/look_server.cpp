@@ -123,6 +123,7 @@ void LookServer::stop() noexcept {
   }
   wake();
   if (thread_.joinable()) thread_.join();
+  listener_.reset();  // its name is free for another job of this process
 }
 
 void LookServer::run() {

@@ -20,6 +20,7 @@
 #include "collective/host_communicators.h"
 #include "device/node_memory.h"
 #include "group_exchange.h"
+#include "observation/job_observer.h"
 #include "start.h"
 #include "transport/tcp_transport.h"
 
@@ -47,6 +48,8 @@ class Cluster {
     return started_.addresses[static_cast<std::size_t>(rank)];
   }
   [[nodiscard]] std::shared_ptr<GroupExchange> exchange() const noexcept { return started_.exchange; }
+  /// Of the calls of all workers; may be null.
+  [[nodiscard]] const std::shared_ptr<JobObserver>& observer() const noexcept { return observer_; }
 
  private:
   [[nodiscard]] std::vector<std::string> exchange(std::string_view blob) {
@@ -62,23 +65,26 @@ class Cluster {
   std::unique_ptr<PeerWatch> watch_;
   std::shared_ptr<const NodeMemory> memory_;
   std::vector<WorkerInfo> nodes_;
+  std::shared_ptr<JobObserver> observer_;
 };
 
 Cluster::Cluster(SessionOptions options)
     : options_(std::move(options)), started_(start(options_, [this] { return fault(); })) {
   if (options_.size > 1) watch_others();
   connect_memory();
+  if (options_.observed) observer_ = JobObserver::of_job(nodes_, options_.rank, watch_.get());
   const int nodes = std::ranges::max(nodes_, {}, &WorkerInfo::node).node + 1;
   logging::debug("session '{}' of {} worker{} on {} node{}", options_.prefix, options_.size,
                  options_.size == 1 ? "" : "s", nodes, nodes == 1 ? "" : "s");
 }
 
 Cluster::~Cluster() {
-  if (!watch_) return;
-  if (std::uncaught_exceptions() > exceptions_at_start_)
-    watch_->announce_failure("an exception ended its Session");
-  else
-    static_cast<void>(watch_->leave_within(options_.leave_timeout));
+  const bool ends_well = std::uncaught_exceptions() <= exceptions_at_start_;
+  if (observer_) observer_->stop();
+  if (watch_ && !ends_well) watch_->announce_failure("an exception ended its Session");
+  if (watch_ && ends_well && watch_->leave_within(options_.leave_timeout) && observer_) observer_->conclude();
+  // Communicators that outlive this keep the observer, which must not need the watch any more.
+  if (observer_) observer_->fall_silent();
 }
 
 void Cluster::watch_others() {
@@ -149,6 +155,7 @@ class Members final : public Group {
         rank_(cluster_->rank()),
         exchange_(cluster_->exchange()) {
     std::iota(ranks_.begin(), ranks_.end(), 0);
+    observer_ = cluster_->observer();
   }
 
   /// Those with these ranks in the session; `rank` is this process's place among them. Collective over them.
@@ -185,6 +192,7 @@ class Members final : public Group {
   std::shared_ptr<const NodeMemory> memory_;
   int rank_;
   std::shared_ptr<GroupExchange> exchange_;
+  std::shared_ptr<RecordObserver> observer_;
   int splits_ = 0;
   int communicators_ = 0;  ///< that were made
 };
@@ -296,6 +304,7 @@ NodeGroupOptions Members::node_options(const CommunicationOptions& options, int 
     return exchange->all_gather(RoundKind::kExchange, blob);
   };
   group.fault = [faults = cluster_->faults()] { return faults ? faults->fault() : nullptr; };
+  group.observer = observer_;
   group.communication = options;
   return group;
 }

@@ -269,7 +269,9 @@ TEST(Session, MayFollowAnotherInTheSameProcess) {
       EXPECT_EQ(sum_over(*session.make_communicator({}), 1), 3);
     }
     Session one(self.options("one/"));
-    Session two(self.options("two/"));
+    SessionOptions options = self.options("two/");
+    options.observed = false;
+    Session two(options);
     EXPECT_EQ(sum_over(*one.make_communicator({}), 1) + sum_over(*two.make_communicator({}), 2), 9);
   });
 }

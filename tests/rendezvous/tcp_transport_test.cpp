@@ -2,7 +2,8 @@
 // collectives make of it is tested in contract_test.cpp.
 #include "rendezvous/transport/tcp_transport.h"
 
-#include <dirent.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -311,6 +312,24 @@ TEST(TcpTransport, SendsWhatWasSentBeforeItsEnd) {
   end.join();
   EXPECT_EQ(bytes, sent.size());
   EXPECT_EQ(received, sent);
+}
+
+TEST(TcpTransport, GoesOnWhenAForkedChildDestroysItsCopy) {
+  Members members(2);
+  Bytes byte(1);
+  EXPECT_TRUE(members.complete(members[0], members[0].send({.member = 1}, byte)));
+  EXPECT_TRUE(members.complete(members[1], members[1].receive({.member = 0}, byte)));
+  const pid_t child = ::fork();
+  if (child == 0) {
+    members.transports.clear();
+    members.networks.clear();
+    ::_exit(0);
+  }
+  int status = 1;
+  EXPECT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  EXPECT_TRUE(members.complete(members[0], members[0].send({.member = 1}, byte)));
+  EXPECT_TRUE(members.complete(members[1], members[1].receive({.member = 0}, byte)));
 }
 
 TEST(TcpTransport, LetsNobodyInWhoDoesNotKnowTheSecret) {

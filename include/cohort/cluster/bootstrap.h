@@ -1,6 +1,6 @@
 // Bootstrap is a worker's access to its cluster at start-up: the list of workers, the rank of this process,
-// an exchange of small blobs, and functions that make communicators. MPI implements it (`mpi::Session`); the
-// core knows only this interface.
+// an exchange of small blobs, and functions that make communicators. MPI implements it (`mpi::Session`),
+// and so does a key-value store (`rendezvous::Session`); the core knows only this interface.
 //
 // `exchange` and the functions that make communicators are collective: every worker calls them in the same
 // order. The Bootstrap outlives what was made with it.

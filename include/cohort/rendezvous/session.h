@@ -43,6 +43,10 @@ struct SessionOptions {
   /// For the start, and for each exchange afterwards; for ever when zero.
   std::chrono::duration<double> timeout{300};
 
+  /// Whether what COHORT_TIMELINE, COHORT_RUN_NUMBERS, COHORT_PROMETHEUS and COHORT_STRAGGLERS ask for, and
+  /// `cohort-info --job`, is about the calls of all workers in this Session; for one Session of a process.
+  bool observed = true;
+
   /// How long the end of a Session waits, in a worker that passes on whether others live, until these have
   /// ended theirs. Then nobody watches them any more.
   std::chrono::milliseconds leave_timeout{5000};

@@ -2,6 +2,7 @@
 
 #include <sys/socket.h>
 #include <sys/uio.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -37,7 +38,8 @@ void TcpSocket::connect(watch::Fd socket) {
 }
 
 TcpSocket::~TcpSocket() {
-  if (loss_ || !socket_) return;
+  // In a forked child it is a copy, whose end must not be that of the parent's connection.
+  if (loss_ || !socket_ || ::getpid() != process_) return;
   flush();
   watch::finish_sending(socket_, std::chrono::steady_clock::now() + kLongestClose);
 }

@@ -3,6 +3,9 @@
 // calls of the system as there are; what a call cannot take waits for the next. Its owner serialises calls.
 #pragma once
 
+#include <sys/types.h>
+#include <unistd.h>
+
 #include <compare>
 #include <cstddef>
 #include <cstdint>
@@ -113,6 +116,7 @@ class TcpSocket {
 
   watch::Fd socket_;
   const int member_;
+  const pid_t process_ = ::getpid();
   Receiver& receiver_;
   std::deque<Outgoing> outbox_;
   std::vector<std::uint32_t> sent_;
