@@ -1,0 +1,48 @@
+"""Cohort's collectives for PyTorch: ``torch.distributed.init_process_group("cohort")``.
+
+Importing this module registers the backend for tensors on CPUs. From PyTorch 2.13 on the import is not needed:
+``init_process_group`` finds an installed backend by its name.
+"""
+
+import torch
+import torch.distributed as dist
+
+
+def _require_matching_torch() -> None:
+    from cohort_torch import _build
+
+    def minor(version: str) -> list[str]:
+        return version.split("+")[0].split(".")[:2]
+
+    if minor(torch.__version__) != minor(_build.TORCH_VERSION):
+        raise ImportError(
+            f"cohort_torch was built with PyTorch {_build.TORCH_VERSION} and this is {torch.__version__}; "
+            "build it again: pip install --force-reinstall --no-deps ./python"
+        )
+
+
+_require_matching_torch()
+
+from cohort_torch import _C  # noqa: E402
+
+__all__ = ["register"]
+
+
+def _create_backend(options, _backend_options):
+    return _C.create_backend(
+        options.store,
+        options.group_rank,
+        options.group_size,
+        options.timeout,
+        options.group_id,
+        list(options.global_ranks_in_group),
+    )
+
+
+def register() -> None:
+    """Makes the backend known to ``torch.distributed``. Importing this module does it."""
+    if "COHORT" not in dist.Backend._plugins:
+        dist.Backend.register_backend("cohort", _create_backend, extended_api=True, devices=["cpu"])
+
+
+register()
