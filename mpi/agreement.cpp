@@ -1,27 +1,12 @@
 #include "agreement.h"
 
-#include <algorithm>
 #include <cstddef>
-#include <vector>
-
-#include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <cohort/base/error.h>
 #include <cohort/mpi/session.h>
 
-#include "base/vote.h"
-
 namespace cohort::mpi {
 namespace {
-
-/// `say(i)` completes the sentence that begins with worker i, which is one of `chosen`.
-template <class Say>
-std::string list(std::span<const WorkerInfo> workers, std::span<const std::size_t> chosen, Say say) {
-  std::vector<std::string> sentences;
-  for (const std::size_t i : chosen) sentences.push_back(fmt::format("{} {}", describe(workers[i]), say(i)));
-  return fmt::format("{}", fmt::join(sentences, ", "));
-}
 
 [[noreturn]] void refuse_to_be_alone(const WorkerInfo& worker, const LauncherPlace& place) {
   throw InvalidArgument(
@@ -31,12 +16,6 @@ std::string list(std::span<const WorkerInfo> workers, std::span<const std::size_
       "unset {} where separate runs are meant",
       worker.host, worker.pid, place.launcher, place.rank, *place.size, place.size_variable,
       library_version().substr(0, library_version().find(',')), place.size_variable);
-}
-
-/// Those that gave the usual answer, with the verb: `the other has`, `the other 2 have`.
-std::string the_others(const Vote& vote, std::string_view one_does, std::string_view several_do) {
-  if (vote.usual_count == 1) return fmt::format("the other {}", one_does);
-  return fmt::format("the other {} {}", vote.usual_count, several_do);
 }
 
 }  // namespace
@@ -63,83 +42,6 @@ void require_places_of_launcher(std::span<const WorkerInfo> workers,
           describe(workers[i]), place->launcher, place->rank, workers[i].rank);
     }
   }
-}
-
-void require_same_version(std::span<const WorkerInfo> workers, std::span<const std::string> versions) {
-  const Vote vote = count_votes(versions);
-  if (vote.is_unanimous()) return;
-  throw InvalidArgument(
-      "all workers must run the same version of Cohort, but {}, while {} {}. Rebuild the "
-      "program, or look at the library path on those hosts.",
-      list(workers, vote.odd, [&](std::size_t i) { return "runs " + versions[i]; }),
-      the_others(vote, "runs", "run"), versions[vote.usual]);
-}
-
-void require_right_settings(std::span<const WorkerInfo> workers, std::span<const std::string> complaints) {
-  const auto wrong = std::ranges::count_if(complaints, [](const auto& each) { return !each.empty(); });
-  if (wrong == 0) return;
-  const auto first = std::ranges::find_if(complaints, [](const auto& each) { return !each.empty(); });
-  const std::string others = wrong == 1   ? ""
-                             : wrong == 2 ? " and one other"
-                                          : fmt::format(" and {} others", wrong - 1);
-  throw InvalidArgument("{}{}: {}", describe(workers[static_cast<std::size_t>(first - complaints.begin())]),
-                        others, *first);
-}
-
-void require_same_devices(std::span<const WorkerInfo> workers, std::span<const int> devices) {
-  const Vote vote = count_votes(devices);
-  if (vote.is_unanimous()) return;
-  throw InvalidArgument(
-      "all workers must have the same number of CPU devices, but {}, while {} {}. Give "
-      "COHORT_CPU_DEVICES to all of them: mpirun -x COHORT_CPU_DEVICES hands it to other hosts.",
-      list(workers, vote.odd, [&](std::size_t i) { return fmt::format("has {}", devices[i]); }),
-      the_others(vote, "has", "have"), devices[vote.usual]);
-}
-
-void require_same_watch(std::span<const WorkerInfo> workers, std::span<const std::string> settings) {
-  const Vote vote = count_votes(settings);
-  if (vote.is_unanimous()) return;
-  throw InvalidArgument(
-      "all workers must watch each other alike, but {}, while {} {}. Give "
-      "COHORT_HEARTBEAT_SECONDS and COHORT_SILENCE_SECONDS to all of them: mpirun -x hands them to other "
-      "hosts.",
-      list(workers, vote.odd, [&](std::size_t i) { return "has " + settings[i]; }),
-      the_others(vote, "has", "have"), settings[vote.usual]);
-}
-
-std::string warning_of_other_gpus(std::span<const WorkerInfo> workers,
-                                  std::span<const std::optional<int>> gpus) {
-  const Vote vote = count_votes(gpus);
-  if (vote.is_unanimous()) return {};
-  const auto count = [&](std::size_t i) {
-    if (!gpus[i]) return std::string("no variable that names its GPUs");
-    return *gpus[i] == 1 ? "1 GPU" : fmt::format("{} GPUs", *gpus[i]);
-  };
-  return fmt::format(
-      "the launcher leaves workers different numbers of GPUs: {}, while {} {}. Where all "
-      "are to train on GPUs, ask for the same on each node (--gpus-per-task), and hand "
-      "CUDA_VISIBLE_DEVICES to other hosts or to none (mpirun -x)",
-      list(workers, vote.odd, [&](std::size_t i) { return "has " + count(i); }),
-      the_others(vote, "has", "have"), count(vote.usual));
-}
-
-void require_same_settings(std::span<const WorkerInfo> workers, std::span<const AgreedSettings> settings) {
-  // `choose(settings)` is what a worker wants, as the end of a sentence.
-  const auto require_same = [&](auto choose) {
-    std::vector<std::string> wishes;
-    for (const AgreedSettings& of_worker : settings) wishes.push_back(choose(of_worker));
-    const Vote vote = count_votes(wishes);
-    if (vote.is_unanimous()) return;
-    const auto say = [&](std::size_t i) { return wishes[i]; };
-    throw InvalidArgument("all workers must make the same communicators, but {}, while {}",
-                          list(workers, vote.odd, say), list(workers, {&vote.usual, 1}, say));
-  };
-  require_same([](const AgreedSettings& of_worker) {
-    return fmt::format("makes one with {} member{}", of_worker.members, of_worker.members == 1 ? "" : "s");
-  });
-  require_same([](const AgreedSettings& of_worker) {
-    return fmt::format("asks for reproducible = {}", of_worker.reproducible);
-  });
 }
 
 }  // namespace cohort::mpi

@@ -17,6 +17,7 @@
 #include <cohort/base/error.h>
 
 #include "calls.h"
+#include "cluster/agreement.h"
 
 namespace cohort::mpi {
 
@@ -48,9 +49,6 @@ class PendingSends {
 /// after a collective failed.
 void keep_for_ever(std::shared_ptr<const void> thing);
 
-/// What the workers do together. One that ends while others go on is found out by it.
-enum class RoundKind : std::int32_t { kExchange, kMakeCommunicator, kSplit, kEnd };
-
 /// A message of a WorkerExchange.
 struct ExchangeMessage {
   enum class Kind : std::int32_t {
@@ -81,16 +79,6 @@ struct ExchangeMessage {
   }
   [[nodiscard]] static ExchangeMessage parse(std::string bytes, int from);
 };
-
-/// What one worker says in a round.
-struct Contribution {
-  RoundKind round_kind = RoundKind::kExchange;
-  std::string_view blob;
-};
-
-/// Contributions of several workers are theirs one after the other, by rank.
-[[nodiscard]] std::string to_bytes(const Contribution& contribution);
-[[nodiscard]] std::vector<Contribution> parse_contributions(std::string_view bytes);
 
 /// The messages that a WorkerExchange sends and receives. Whoever calls it has the right to call MPI.
 class ExchangeMailbox {

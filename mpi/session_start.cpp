@@ -25,6 +25,7 @@
 #include <cohort/base/version.h>
 
 #include "agreement.h"
+#include "cluster/agreement.h"
 #include "cluster/launcher.h"
 #include "device/machine.h"
 
@@ -173,18 +174,11 @@ std::vector<WorkerInfo> discover_workers(MPI_Comm world, const StartSettings& se
   std::vector<int> devices;
   std::vector<std::optional<int>> gpus;
   std::vector<std::optional<LauncherPlace>> places;
-  std::map<std::pair<std::int32_t, int>, int> node_numbers;  // by lowest rank, which is met first, and group
-  std::map<std::int32_t, int> counted;
-  // The chief's setting counts, so that all number the nodes alike.
-  const int largest = records.front().workers_per_node;
-  const int group_size = largest > 0 ? largest : std::numeric_limits<int>::max();
+  std::vector<std::string> machines;
   for (const Record& record : records) {
     WorkerInfo worker;
     worker.rank = static_cast<int>(workers.size());
-    const int position = counted[record.lowest_on_node]++;
-    const std::pair group(record.lowest_on_node, position / group_size);
-    worker.node = node_numbers.try_emplace(group, static_cast<int>(node_numbers.size())).first->second;
-    worker.local_rank = position % group_size;
+    machines.push_back(std::to_string(record.lowest_on_node));
     worker.host = record.host.data();
     worker.pid = record.pid;
     workers.push_back(std::move(worker));
@@ -193,6 +187,8 @@ std::vector<WorkerInfo> discover_workers(MPI_Comm world, const StartSettings& se
     gpus.push_back(record.gpus_and_one > 0 ? std::optional(record.gpus_and_one - 1) : std::nullopt);
     places.push_back(place_of(record));
   }
+  // The chief's setting counts, so that all number the nodes alike.
+  number_nodes(workers, machines, records.front().workers_per_node);
   require_same_version(workers, versions);
   const std::vector<Terms> terms = gather_terms(world, settings);
   if (std::ranges::any_of(terms, [](const Terms& each) { return each.complains != 0; }))

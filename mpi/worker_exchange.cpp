@@ -12,9 +12,7 @@
 
 #include <cohort/base/log.h>
 
-#include "agreement.h"
 #include "base/clocks.h"
-#include "base/vote.h"
 
 namespace cohort::mpi {
 namespace {
@@ -59,10 +57,6 @@ constexpr int kProbesOfFirst = 4;
 /// Rounds are counted from 1.
 constexpr std::int64_t kNoAnswer = -1;
 constexpr std::int64_t kAnyRound = 0;
-
-constexpr const char* kRoundNames[] = {"exchange", "make_communicator", "split", "end of the session"};
-constexpr const char* kDeeds[] = {"exchanges data", "makes a communicator", "splits its group",
-                                  "ends its Session"};
 
 }  // namespace
 
@@ -168,7 +162,7 @@ std::string WorkerExchange::agree(RoundKind round_kind, std::string_view blob, D
   if (workers_.size() == 1) return round.own;
   try {
     std::string all = gather(round);
-    if (is_first()) require_same_round_kind(all);
+    if (is_first()) require_same_round_kind(workers_, parse_contributions(all), name());
     // Nobody needs to know what was said at the end, and a short message never waits for its receiver.
     hand_on(round_kind == RoundKind::kEnd ? std::string_view() : all);
     return all;
@@ -338,24 +332,6 @@ void WorkerExchange::remind(Round& round) {
   reminded_after_ *= 2;
 }
 
-void WorkerExchange::require_same_round_kind(std::string_view all) const {
-  std::vector<RoundKind> round_kinds;
-  for (const Contribution& contribution : parse_contributions(all))
-    round_kinds.push_back(contribution.round_kind);
-  const Vote vote = count_votes(round_kinds);
-  if (vote.is_unanimous()) return;
-  const auto deed = [&](std::size_t worker) {
-    return fmt::format("{} {}", describe(workers_[worker]),
-                       kDeeds[static_cast<std::size_t>(round_kinds[worker])]);
-  };
-  std::vector<std::string> odd;
-  for (const std::size_t worker : vote.odd) odd.push_back(deed(worker));
-  const WorkerInfo& culprit = workers_[vote.odd.front()];
-  throw InvalidArgument(ErrorOrigin{name(), culprit.rank, culprit.host},
-                        fmt::format("{}: all workers must use their Session alike, but {}, while {}", name(),
-                                    fmt::join(odd, ", "), deed(vote.usual)));
-}
-
 void WorkerExchange::fail(const Error& error) {
   failure_.emplace(error);
   Message message{.header = {.round = round_,
@@ -408,8 +384,6 @@ std::string WorkerExchange::list(std::span<const int> workers) const {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
-std::string WorkerExchange::name() const {
-  return fmt::format("{} #{}", kRoundNames[static_cast<std::size_t>(round_kind_)], round_);
-}
+std::string WorkerExchange::name() const { return fmt::format("{} #{}", name_of(round_kind_), round_); }
 
 }  // namespace cohort::mpi

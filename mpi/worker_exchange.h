@@ -87,7 +87,6 @@ class WorkerExchange {
   void hand_on(std::string_view all);
   void take(Message message, Round& round);
   void announce(Round& round);
-  void require_same_round_kind(std::string_view all) const;
 
   /// Asks the others where they are, or gives up, when it is time.
   void look_at_clock(Round& round);

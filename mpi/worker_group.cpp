@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstring>
 #include <exception>
-#include <map>
 #include <numeric>
 #include <utility>
 
@@ -23,21 +22,6 @@ struct Choice {
   int color = 0;
   int key = 0;
 };
-
-/// The infos of `ranks`, numbered anew, with nodes and places on them.
-std::vector<WorkerInfo> renumbered(std::span<const WorkerInfo> workers, std::span<const int> ranks) {
-  std::vector<WorkerInfo> members;
-  std::map<int, int> nodes;
-  std::map<int, int> on_node;
-  for (const int rank : ranks) {
-    WorkerInfo worker = workers[static_cast<std::size_t>(rank)];
-    worker.rank = static_cast<int>(members.size());
-    worker.node = nodes.try_emplace(worker.node, static_cast<int>(nodes.size())).first->second;
-    worker.local_rank = on_node[worker.node]++;
-    members.push_back(std::move(worker));
-  }
-  return members;
-}
 
 }  // namespace
 

@@ -11,8 +11,8 @@
 
 #include <cohort/cluster/bootstrap.h>
 
-#include "agreement.h"
 #include "calls.h"
+#include "cluster/agreement.h"
 #include "collective/host_communicators.h"
 #include "collective/record/call_record.h"
 #include "device/node_memory.h"

@@ -3,6 +3,9 @@
 #include <cohort/cluster/cluster_spec.h>
 
 #include <charconv>
+#include <limits>
+#include <map>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -203,6 +206,33 @@ std::string SimpleClusterResolver::master() const {
 
 std::string describe(const WorkerInfo& worker) {
   return fmt::format("worker {} (host {}, pid {})", worker.rank, worker.host, worker.pid);
+}
+
+void number_nodes(std::span<WorkerInfo> workers, std::span<const std::string> machines,
+                  int workers_per_node) {
+  const int most = workers_per_node > 0 ? workers_per_node : std::numeric_limits<int>::max();
+  std::map<std::string, int> counted;
+  std::map<std::pair<std::string, int>, int> numbers;  // by machine, and group of workers there
+  for (std::size_t i = 0; i < workers.size(); ++i) {
+    const int position = counted[machines[i]]++;
+    const std::pair group(machines[i], position / most);
+    workers[i].node = numbers.try_emplace(group, static_cast<int>(numbers.size())).first->second;
+    workers[i].local_rank = position % most;
+  }
+}
+
+std::vector<WorkerInfo> renumbered(std::span<const WorkerInfo> workers, std::span<const int> ranks) {
+  std::vector<WorkerInfo> members;
+  std::map<int, int> nodes;
+  std::map<int, int> on_node;
+  for (const int rank : ranks) {
+    WorkerInfo worker = workers[static_cast<std::size_t>(rank)];
+    worker.rank = static_cast<int>(members.size());
+    worker.node = nodes.try_emplace(worker.node, static_cast<int>(nodes.size())).first->second;
+    worker.local_rank = on_node[worker.node]++;
+    members.push_back(std::move(worker));
+  }
+  return members;
 }
 
 }  // namespace cohort

@@ -170,4 +170,6 @@ void PeerWatch::hear_notes(std::function<void(std::string_view note)> hear) {
 
 bool PeerWatch::leave() { return loop_->leave(); }
 
+bool PeerWatch::leave_within(std::chrono::milliseconds limit) { return loop_->leave_within(limit); }
+
 }  // namespace cohort

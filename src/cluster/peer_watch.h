@@ -5,7 +5,7 @@
 //
 // The first fault reaches every survivor within milliseconds and stays: `fault()` says which worker and why,
 // so that waits can give up. A process that has not ended a grace period later is ended with a line on
-// standard error. The owner destroys it; any thread may call.
+// standard error, unless its program wants to decide for itself. The owner destroys it; any thread may call.
 #pragma once
 
 #include <sysexits.h>
@@ -75,7 +75,8 @@ struct PeerWatchOptions {
   /// Returns every worker's blob, by rank; called a few times, collectively.
   std::function<std::vector<std::string>(std::string_view)> exchange = {};
 
-  std::chrono::duration<double> grace{3};    ///< from a fault to the end of this process
+  /// From a fault to the end of this process; nothing: it is never ended.
+  std::optional<std::chrono::duration<double>> grace{3};
   std::chrono::milliseconds beat{1000};      ///< between heartbeats, on every link
   std::chrono::milliseconds silence{5000};   ///< without a heartbeat: out of reach; 0: never
   std::chrono::milliseconds connect{5000};   ///< for making one link
@@ -124,6 +125,11 @@ class PeerWatch {
   /// From here on, the end of this worker is no fault. Returns true once every worker has left, false at a
   /// fault. Call it when nothing waits for another worker any more.
   bool leave();
+
+  /// The same, without waiting for those whose ends this process need not tell others: for programs whose
+  /// workers end one by one. Those that this process links to the chief are waited for until `limit`, and
+  /// then are no longer watched. Returns true once they have left.
+  bool leave_within(std::chrono::milliseconds limit);
 
   /// Workers that have no link towards the chief, because none could be made.
   [[nodiscard]] const std::vector<int>& unwatched() const noexcept { return unwatched_; }

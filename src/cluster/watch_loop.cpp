@@ -91,7 +91,7 @@ void Loop::announce_failure(const std::string& text) {
       forward({FrameKind::kFailed, options_.rank, 0,
                fmt::format("{} failed: {}", describe_worker(options_.rank), text)},
               nullptr);
-      end_at_ = Clock::now() + std::chrono::duration_cast<Clock::duration>(options_.grace);
+      end_later();
     }
     told->set_value();
   });
@@ -122,6 +122,27 @@ bool Loop::leave() {
     leave_when_all_below_left();
   });
   return left_.get_future().get();
+}
+
+bool Loop::leave_within(std::chrono::milliseconds limit) {
+  post([this] {
+    leaving_ = true;
+    waits_for_chief_ = false;
+    leave_when_all_below_left();
+  });
+  std::future<bool> left = left_.get_future();
+  if (left.wait_for(limit) == std::future_status::ready) return left.get();
+  auto told = std::make_shared<std::promise<void>>();
+  std::future<void> done = told->get_future();
+  // They hear what they would hear if all had left: nobody watches them any more.
+  post([this, told] {
+    if (uplink_ != nullptr && !std::exchange(told_uplink_, true))
+      uplink_->send({FrameKind::kBye, options_.rank, 0, {}});
+    all_have_left();
+    told->set_value();
+  });
+  done.wait();
+  return false;
 }
 
 void Loop::run() {
@@ -352,7 +373,7 @@ void Loop::raise(FrameKind kind, int subject, const std::string& message, const 
   forward(fault_frame_, from);
   if (dying_of_ != 0) return SignalRelay::speak_last_words();
   record_->publish(*fault_);
-  end_at_ = Clock::now() + std::chrono::duration_cast<Clock::duration>(options_.grace);
+  end_later();
   if (leaving_ && !std::exchange(left_is_decided_, true)) left_.set_value(false);
 }
 
@@ -372,6 +393,10 @@ void Loop::leave_when_all_below_left() {
   if (std::exchange(told_uplink_, true)) return;
   for (const auto& link : links_) {
     if (link.get() == uplink_) link->send({FrameKind::kBye, options_.rank, 0, {}});
+  }
+  if (!waits_for_chief_) {
+    left_is_decided_ = true;
+    left_.set_value(true);
   }
 }
 
@@ -409,6 +434,10 @@ Link* Loop::link_towards(int worker) const {
     if (link.get() != uplink_ && link->rank >= 0 && node_of(link->rank) == node_of(worker)) next = link.get();
   }
   return next;
+}
+
+void Loop::end_later() {
+  if (options_.grace) end_at_ = Clock::now() + std::chrono::duration_cast<Clock::duration>(*options_.grace);
 }
 
 void Loop::end_process(const std::string& line) {

@@ -43,6 +43,7 @@ class Loop {
   void tell_all(std::string note);
   void hear_notes(std::function<void(std::string_view)> hear);
   [[nodiscard]] bool leave();
+  [[nodiscard]] bool leave_within(std::chrono::milliseconds limit);
 
  private:
   struct Listener {
@@ -75,6 +76,7 @@ class Loop {
   void forward(const Frame& frame, const Link* except);
   void deliver(const Frame& note, const Link* from);
   [[nodiscard]] Link* link_towards(int worker) const;
+  void end_later();
   void end_process(const std::string& line);
   [[nodiscard]] std::string describe_worker(int rank) const;
   [[nodiscard]] bool is_linked(int rank) const;
@@ -108,6 +110,7 @@ class Loop {
   bool stopped_ = false;
   bool leaving_ = false;
   bool told_uplink_ = false;
+  bool waits_for_chief_ = true;  ///< once it leaves
   std::promise<bool> left_;
   bool left_is_decided_ = false;
   std::jthread thread_;

@@ -138,7 +138,6 @@ std::shared_ptr<const NodeMemory> NodeMemory::connect(int rank, std::span<const 
   const std::vector<std::string> blobs = exchange(to_blob(own));
 
   std::vector<int> peers;
-  cpu_set_t cores = own.cores;
   for (const WorkerInfo& worker : workers) {
     if (worker.node != workers[static_cast<std::size_t>(rank)].node || worker.rank == rank) continue;
     peers.push_back(worker.rank);
@@ -146,12 +145,10 @@ std::shared_ptr<const NodeMemory> NodeMemory::connect(int rank, std::span<const 
     Neighbour& neighbour = memory->neighbours_[static_cast<std::size_t>(worker.rank)];
     neighbour.pid = peer.pid;
     neighbour.heap_bytes = peer.heap_bytes;
-    CPU_OR(&cores, &cores, &peer.cores);
-    if (!CPU_EQUAL(&own.cores, &peer.cores)) continue;
-    ++memory->core_sharers_.count;
-    if (worker.rank < rank) ++memory->core_sharers_.own_index;
+    neighbour.cores = peer.cores;
   }
-  memory->cores_ = CPU_COUNT(&cores);
+  memory->neighbours_[static_cast<std::size_t>(rank)].cores = own.cores;
+  memory->count_cores(peers);
   if (heap != nullptr) memory->neighbours_[static_cast<std::size_t>(rank)].heap = heap->base();
 
   const std::vector<int> silent =
@@ -195,6 +192,41 @@ std::shared_ptr<const NodeMemory> NodeMemory::connect(int rank, std::span<const 
         "the workers of this node cannot map each other's memory; each is a node of its own in collectives");
   }
   return memory;
+}
+
+std::shared_ptr<const NodeMemory> NodeMemory::of_group(const std::shared_ptr<const NodeMemory>& all,
+                                                       std::span<const int> ranks, int own) {
+  std::shared_ptr<NodeMemory> memory(new NodeMemory(own, ranks.size()));
+  memory->owner_ = all;
+  memory->shared_ = all->shared_;
+  memory->single_copy_ = all->single_copy_;
+  std::vector<int> neighbours;
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    const Neighbour& known = all->neighbours_[static_cast<std::size_t>(ranks[i])];
+    Neighbour& neighbour = memory->neighbours_[i];
+    neighbour.heap = known.heap;
+    neighbour.heap_bytes = known.heap_bytes;
+    neighbour.pid = known.pid;
+    neighbour.cores = known.cores;
+    if (static_cast<int>(i) != own && known.pid != 0) neighbours.push_back(static_cast<int>(i));
+  }
+  memory->count_cores(neighbours);
+  return memory;
+}
+
+/// Of this process and its neighbours.
+void NodeMemory::count_cores(std::span<const int> neighbours) {
+  const cpu_set_t own = neighbours_[static_cast<std::size_t>(rank_)].cores;
+  cpu_set_t all = own;
+  core_sharers_ = {};
+  for (const int worker : neighbours) {
+    const cpu_set_t& cores = neighbours_[static_cast<std::size_t>(worker)].cores;
+    CPU_OR(&all, &all, &cores);
+    if (!CPU_EQUAL(&own, &cores)) continue;
+    ++core_sharers_.count;
+    if (worker < rank_) ++core_sharers_.own_index;
+  }
+  cores_ = CPU_COUNT(&all);
 }
 
 bool NodeMemory::read_nonces(std::span<const int> peers, std::span<const std::string> blobs) const {

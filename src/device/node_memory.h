@@ -7,6 +7,7 @@
 // forbid any of them. Immutable afterwards; any thread may use it.
 #pragma once
 
+#include <sched.h>
 #include <sys/types.h>
 
 #include <cstddef>
@@ -51,6 +52,11 @@ class NodeMemory {
                                                                  std::span<const WorkerInfo> workers,
                                                                  const BlobExchange& exchange);
 
+  /// For a group of the workers that `all` has connected, numbered by their places in `ranks`, of which
+  /// `own` is this process's. Local: nothing is tried or mapped again.
+  [[nodiscard]] static std::shared_ptr<const NodeMemory> of_group(
+      const std::shared_ptr<const NodeMemory>& all, std::span<const int> ranks, int own);
+
   /// For a process that works alone.
   [[nodiscard]] static std::shared_ptr<const NodeMemory> of_this_process_alone();
 
@@ -89,12 +95,15 @@ class NodeMemory {
     std::byte* heap = nullptr;
     std::size_t heap_bytes = 0;
     std::int64_t pid = 0;
+    cpu_set_t cores{};  ///< that it may run on
   };
+  void count_cores(std::span<const int> neighbours);
   explicit NodeMemory(int rank, std::size_t workers) : rank_(rank), neighbours_(workers) {}
   [[nodiscard]] bool read_nonces(std::span<const int> peers, std::span<const std::string> blobs) const;
 
   int rank_;
-  std::vector<Neighbour> neighbours_;  ///< by worker; empty for those of other nodes
+  std::vector<Neighbour> neighbours_;        ///< by worker; empty for those of other nodes
+  std::shared_ptr<const NodeMemory> owner_;  ///< of the mappings; null: this one
   bool shared_ = false;
   bool single_copy_ = false;
   int cores_ = 1;

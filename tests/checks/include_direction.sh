@@ -27,6 +27,7 @@ BEGIN {
   allowed["nccl"] = allowed["collective"] "cuda nccl "
   allowed["observation"] = allowed["collective"] "observation "
   allowed["mpi"] = allowed["observation"] "mpi "
+  allowed["rendezvous"] = allowed["observation"] "remote rendezvous "
   allowed["simulation"] = allowed["collective"] "simulation "
   allowed["resolvers"] = allowed["remote"] "mpi resolvers "
   allowed["torch"] = below "torch "

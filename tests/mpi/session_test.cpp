@@ -12,6 +12,7 @@
 #include <cohort/base/error.h>
 #include <cohort/collective/communicator.h>
 
+#include "cluster/agreement.h"
 #include "mpi/agreement.h"
 #include "mpi/transport/shared_comms.h"
 #include "mpi_main.h"

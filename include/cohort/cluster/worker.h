@@ -3,7 +3,9 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
+#include <vector>
 
 namespace cohort {
 
@@ -17,5 +19,13 @@ struct WorkerInfo {
 
 /// For example `worker 2 (host n1, pid 4711)`: what messages call a worker.
 [[nodiscard]] std::string describe(const WorkerInfo& worker);
+
+/// Sets nodes and places on them: workers of the same machine share a node, but no more than
+/// `workers_per_node` of them, unless that is 0. `machines` are their names, by rank.
+void number_nodes(std::span<WorkerInfo> workers, std::span<const std::string> machines, int workers_per_node);
+
+/// The infos of `ranks`, numbered anew in this order, with nodes and places on them.
+[[nodiscard]] std::vector<WorkerInfo> renumbered(std::span<const WorkerInfo> workers,
+                                                 std::span<const int> ranks);
 
 }  // namespace cohort
