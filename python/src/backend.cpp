@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <ranges>
 #include <utility>
 
 #include <ATen/core/LegacyTypeDispatch.h>
@@ -62,25 +63,90 @@ void require_dense(const std::vector<at::Tensor>& tensors, const char* call) {
 
 }  // namespace
 
+/// The process groups of this process, which its end closes.
+class OpenBackends {
+ public:
+  static OpenBackends& of_this_process() {
+    static auto* const all = new OpenBackends;
+    return *all;
+  }
+
+  void add(CohortBackend& backend) {
+    const std::lock_guard lock(mutex_);
+    backends_.push_back(&backend);
+  }
+  void remove(CohortBackend& backend) {
+    const std::lock_guard lock(mutex_);
+    std::erase(backends_, &backend);
+  }
+  /// Those that were made last come first.
+  [[nodiscard]] std::vector<c10::weak_intrusive_ptr<CohortBackend>> all() {
+    const std::lock_guard lock(mutex_);
+    std::vector<c10::weak_intrusive_ptr<CohortBackend>> found;
+    for (CohortBackend* const backend : std::views::reverse(backends_))
+      found.emplace_back(c10::intrusive_ptr<CohortBackend>::unsafe_reclaim_from_nonowning(backend));
+    return found;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<CohortBackend*> backends_;
+};
+
 CohortBackend::CohortBackend(c10::intrusive_ptr<c10d::Store> store, int rank, int size,
-                             c10::intrusive_ptr<c10d::Backend::Options> options)
+                             c10::intrusive_ptr<c10d::Backend::Options> options, CohortBackend* parent)
     : Backend(rank, size), options_(std::move(options)) {
   with_errors_of_pytorch([&] {
-    cluster_ = std::make_shared<Cluster>(std::move(store), rank, size, options_->timeout);
+    if (parent != nullptr) {
+      parent->require_open();
+      const std::vector<int> ranks(options_->global_ranks_in_group.begin(),
+                                   options_->global_ranks_in_group.end());
+      cluster_ = parent->cluster_->make_group(ranks, options_->group_name);
+    } else {
+      cluster_ = connect(std::move(store), rank, size, options_->timeout);
+    }
     CommunicationOptions communication;
     communication.timeout_seconds = std::chrono::duration<double>(options_->timeout).count();
     collectives_ = cluster_->make_communicator(communication);
     messages_ = collectives_->split(0, rank);
   });
   queue_ = std::make_shared<CallQueue>();
+  OpenBackends::of_this_process().add(*this);
 }
 
 CohortBackend::~CohortBackend() {
   // Calls in flight may have callbacks of Python's.
   PyThreadState* const python =
       Py_IsInitialized() != 0 && PyGILState_Check() != 0 ? PyEval_SaveThread() : nullptr;
-  queue_->end();
+  OpenBackends::of_this_process().remove(*this);
+  leave();
   if (python != nullptr) PyEval_RestoreThread(python);
+}
+
+void CohortBackend::leave() noexcept {
+  is_open_ = false;
+  queue_->end();
+  const std::lock_guard lock(starting_message_);
+  messages_.reset();
+  collectives_.reset();
+  cluster_.reset();
+}
+
+void CohortBackend::shutdown() { leave(); }
+
+void CohortBackend::shut_down_all() {
+  for (const c10::weak_intrusive_ptr<CohortBackend>& backend : OpenBackends::of_this_process().all()) {
+    if (const c10::intrusive_ptr<CohortBackend> held = backend.lock()) held->leave();
+  }
+}
+
+void CohortBackend::require_open() const {
+  if (!is_open_) throw WrongContext("the process group was shut down: nothing can be called on it any more");
+}
+
+Communicator& CohortBackend::messages() const {
+  require_open();
+  return *messages_;
 }
 
 c10::intrusive_ptr<c10d::Backend> CohortBackend::split(
@@ -97,6 +163,7 @@ std::string CohortBackend::who() const {
 }
 
 void CohortBackend::abort() {
+  if (!is_open_) return;
   const Aborted error("{} has called abort() of its process group", who());
   collectives_->abort(error);
   messages_->abort(error);
@@ -111,6 +178,7 @@ CallOptions CohortBackend::call_options(Milliseconds timeout) const {
 /// A blocking collective is made here and now, and needs no Work.
 CohortBackend::WorkPointer CohortBackend::start(const CallLabel& label, Body body, const Tensors& inputs,
                                                 const Tensors& outputs) {
+  with_errors_of_pytorch([&] { require_open(); });
   const std::uint64_t sequence = ++sequence_;
   const CallOptions options = call_options(label.timeout);
   if (!label.is_async && !at::hasCallbacks()) {

@@ -36,9 +36,10 @@ class CohortBackend final : public c10d::Backend {
     explicit Options(Milliseconds limit) : c10d::Backend::Options("cohort", limit) {}
   };
 
-  /// Collective over the ranks of the group, which find each other through `store`.
+  /// Collective over the ranks of the group. Those of a group of `parent` are connected already; otherwise
+  /// they find each other through `store`.
   CohortBackend(c10::intrusive_ptr<c10d::Store> store, int rank, int size,
-                c10::intrusive_ptr<c10d::Backend::Options> options);
+                c10::intrusive_ptr<c10d::Backend::Options> options, CohortBackend* parent = nullptr);
   ~CohortBackend() override;
 
   const std::string getBackendName() const override { return "cohort"; }
@@ -92,7 +93,11 @@ class CohortBackend final : public c10d::Backend {
 
   /// Ends all calls, also those of other threads and of the other ranks.
   void abort();
-  void shutdown() {}
+  /// Leaves the group, after the calls that were started; the others need not come along. What is called
+  /// afterwards is refused.
+  void shutdown();
+  /// Of all process groups of this process: before it ends, so that the others do not take it for lost.
+  static void shut_down_all();
 
  private:
   struct CallLabel {
@@ -116,6 +121,9 @@ class CohortBackend final : public c10d::Backend {
   WorkPointer start(const CallLabel& label, Body body, const Tensors& inputs, const Tensors& outputs);
   [[nodiscard]] CallOptions call_options(Milliseconds timeout) const;
   [[nodiscard]] std::string who() const;
+  [[nodiscard]] Communicator& messages() const;
+  void require_open() const;
+  void leave() noexcept;
 
   void exchange_blocks(std::span<const at::Tensor> to, std::span<const at::Tensor> from,
                        const CallOptions& options) const;
@@ -123,10 +131,11 @@ class CohortBackend final : public c10d::Backend {
                             const CallOptions& options) const;
 
   const c10::intrusive_ptr<c10d::Backend::Options> options_;
-  std::shared_ptr<Cluster> cluster_;
+  std::unique_ptr<rendezvous::Group> cluster_;
   std::unique_ptr<Communicator> collectives_;
   std::unique_ptr<Communicator> messages_;
   mutable std::mutex starting_message_;
+  std::atomic<bool> is_open_{true};
   std::int64_t monitored_barriers_ = 0;
   std::atomic<std::uint64_t> sequence_{0};
   std::shared_ptr<CallQueue> queue_;  ///< ends first

@@ -1,78 +1,64 @@
 #include "cluster.h"
 
-#include <unistd.h>
-
-#include <array>
-#include <climits>
+#include <exception>
+#include <optional>
+#include <string_view>
 #include <utility>
 
-#include <fmt/format.h>
-
-#include <cohort/base/error.h>
-
-#include "collective/host_communicators.h"
-#include "device/node_memory.h"
-
 namespace cohort::pytorch {
+namespace {
 
-class Cluster::Impl {
+/// PyTorch's key-value store as Cohort's.
+class StoreOfPyTorch final : public rendezvous::Store {
  public:
-  Impl(c10::intrusive_ptr<c10d::Store> store, int rank, int size, std::chrono::milliseconds timeout)
-      : store_(std::move(store)), rank_(rank), size_(size), timeout_(timeout) {
-    std::array<char, HOST_NAME_MAX + 1> host{};
-    ::gethostname(host.data(), host.size() - 1);
-    const std::vector<std::string> hosts = exchange(fmt::format("{}/{}", ::getpid(), host.data()));
-    for (int other = 0; other < size; ++other) {
-      const std::string& text = hosts[static_cast<std::size_t>(other)];
-      const std::size_t slash = text.find('/');
-      WorkerInfo worker;
-      worker.rank = other;
-      worker.local_rank = other;
-      worker.pid = std::stoll(text.substr(0, slash));
-      worker.host = text.substr(slash + 1);
-      workers_.push_back(std::move(worker));
-    }
-    memory_ = NodeMemory::connect(rank, workers_, [this](std::string_view blob) { return exchange(blob); });
+  explicit StoreOfPyTorch(c10::intrusive_ptr<c10d::Store> store) : store_(std::move(store)) {}
+
+  void set(const std::string& key, std::string_view value) override { store_->set(key, std::string(value)); }
+
+  std::optional<std::string> get(const std::string& key) override {
+    if (!store_->check({key})) return std::nullopt;
+    return store_->get_to_str(key);
   }
 
-  std::unique_ptr<Communicator> make_communicator(const CommunicationOptions& options) {
-    NodeGroupOptions group;
-    group.memory = memory_;
-    group.workers = workers_;
-    group.rank = rank_;
-    group.exchange = [this](std::string_view blob) { return exchange(blob); };
-    group.communication = options;
-    return std::move(make_node_communicators(group).front());
+  bool wait(std::span<const std::string> keys, std::chrono::milliseconds timeout) override {
+    const std::vector<std::string> list(keys.begin(), keys.end());
+    try {
+      store_->wait(list, timeout);
+      return true;
+    } catch (const std::exception&) {
+      return store_->check(list);  // throws if the store itself is gone
+    }
+  }
+
+  void erase(const std::string& key) override {
+    try {
+      store_->deleteKey(key);
+    } catch (const std::exception&) {
+      // Not all stores can.
+    }
   }
 
  private:
-  std::vector<std::string> exchange(std::string_view blob) {
-    const std::string prefix = fmt::format("{}/", rounds_++);
-    store_->set(prefix + std::to_string(rank_), std::string(blob));
-    std::vector<std::string> blobs;
-    for (int other = 0; other < size_; ++other) {
-      const std::string key = prefix + std::to_string(other);
-      store_->wait({key}, timeout_);
-      blobs.push_back(store_->get_to_str(key));
-    }
-    return blobs;
-  }
-
   c10::intrusive_ptr<c10d::Store> store_;
-  int rank_;
-  int size_;
-  std::chrono::milliseconds timeout_;
-  int rounds_ = 0;
-  std::vector<WorkerInfo> workers_;
-  std::shared_ptr<const NodeMemory> memory_;
 };
 
-Cluster::Cluster(c10::intrusive_ptr<c10d::Store> store, int rank, int size, std::chrono::milliseconds timeout)
-    : impl_(std::make_unique<Impl>(std::move(store), rank, size, timeout)) {}
-Cluster::~Cluster() = default;
+/// One whose time-outs are no other's.
+c10::intrusive_ptr<c10d::Store> own_store(c10::intrusive_ptr<c10d::Store> store) {
+  if constexpr (requires { store->clone(); })
+    return store->clone();
+  else
+    return store;
+}
 
-std::unique_ptr<Communicator> Cluster::make_communicator(const CommunicationOptions& options) {
-  return impl_->make_communicator(options);
+}  // namespace
+
+std::unique_ptr<rendezvous::Group> connect(c10::intrusive_ptr<c10d::Store> store, int rank, int size,
+                                           std::chrono::milliseconds timeout) {
+  return std::make_unique<rendezvous::Session>(rendezvous::SessionOptions{
+      .store = std::make_shared<StoreOfPyTorch>(own_store(std::move(store))),
+      .rank = rank,
+      .size = size,
+      .timeout = timeout});
 }
 
 }  // namespace cohort::pytorch

@@ -113,7 +113,7 @@ CohortBackend::WorkPointer CohortBackend::send(Tensors& tensors, int destination
     const std::lock_guard lock(starting_message_);
     return c10::make_intrusive<MessageWork>(
         WorkLabel{rank_, OpType::SEND, "cohort:send", ++sequence_, options_->timeout},
-        steps_of(messages_->send_async(contents_of(row), destination, tag, seconds_of(options_->timeout)), {}));
+        steps_of(messages().send_async(contents_of(row), destination, tag, seconds_of(options_->timeout)), {}));
   });
 }
 
@@ -123,7 +123,7 @@ CohortBackend::WorkPointer CohortBackend::recv(Tensors& tensors, int source, int
   return with_errors_of_pytorch([&] {
     const std::lock_guard lock(starting_message_);
     MessageWork::Steps steps =
-        steps_of(messages_->receive_async(contents_of(row), source, tag, seconds_of(options_->timeout)),
+        steps_of(messages().receive_async(contents_of(row), source, tag, seconds_of(options_->timeout)),
                  [tensor, row] { put_into(tensor, row); });
     steps.source = [source] { return source; };
     return c10::make_intrusive<MessageWork>(
@@ -135,8 +135,9 @@ CohortBackend::WorkPointer CohortBackend::recvAnysource(Tensors& tensors, int ta
   const at::Tensor tensor = only_message(tensors, tag);
   TORCH_CHECK_VALUE(size_ > 1, "cohort: there is no other rank to receive from");
   const at::Tensor row = row_major_result(tensor);
-  const auto receive =
-      std::make_shared<AnySource>(*messages_, starting_message_, row, tag, options_->timeout);
+  const auto receive = with_errors_of_pytorch([&] {
+    return std::make_shared<AnySource>(messages(), starting_message_, row, tag, options_->timeout);
+  });
   MessageWork::Steps steps;
   steps.try_finish = [receive] { return receive->try_finish(); };
   steps.finish = [tensor, row] { put_into(tensor, row); };
@@ -150,8 +151,8 @@ CohortBackend::WorkPointer CohortBackend::recvAnysource(Tensors& tensors, int ta
 
 namespace {
 
-/// What ranks tell each other: the number of the barrier, so that what comes late is not taken for the next
-/// one, and whether it has failed.
+/// What a rank tells rank 0: the number of its call. What it hears: that number again, so that the end of an
+/// earlier call, which it had given up, is not taken for that of this one; and whether the barrier has failed.
 using Note = std::array<std::int64_t, 2>;
 
 class MonitoredBarrier {
@@ -161,11 +162,15 @@ class MonitoredBarrier {
 
   void lead(bool wait_for_all) {
     std::vector<int> missing;
+    std::vector<std::pair<int, Note>> here;
     for (int member = 1; member < communicator_.size(); ++member) {
       if (!missing.empty() && !wait_for_all) break;
-      if (!hear(member)) missing.push_back(member);
+      if (const std::optional<Note> note = hear(member))
+        here.emplace_back(member, *note);
+      else
+        missing.push_back(member);
     }
-    for (int member = 1; member < communicator_.size(); ++member) tell(member, !missing.empty());
+    for (const auto& [member, note] : here) tell(member, {note[0], missing.empty() ? 0 : 1});
     if (missing.empty()) return;
     std::vector<std::string> names;
     for (const int member : missing) names.push_back(who(member));
@@ -175,8 +180,10 @@ class MonitoredBarrier {
   }
 
   void follow() {
-    tell(0, false);
-    const std::optional<Note> answer = hear(0);
+    tell(0, {number_, 0});
+    std::optional<Note> answer;
+    do answer = hear(0);
+    while (answer && (*answer)[0] != number_);
     if (answer && (*answer)[1] == 0) return;
     throw DeadlineExceeded(
         "[Rank {}]: has reached monitoredBarrier, but {}; its error names the ranks that are missing",
@@ -188,27 +195,23 @@ class MonitoredBarrier {
     return describe(member, communicator_.members()[static_cast<std::size_t>(member)]);
   }
 
-  void tell(int member, bool failed) {
-    Note note{number_, failed ? 1 : 0};
+  void tell(int member, const Note& note) {
     // Short messages need not wait for their receivers.
     communicator_.send_async(Tensor::from(std::span<const std::int64_t>(note), {2}), member,
                              kMonitoredBarrierTag).wait();
   }
 
-  /// The note of this barrier; nothing when the time is over.
+  /// The next note of the member; nothing when the time is over.
   std::optional<Note> hear(int member) {
-    Note note{};
     const Tensor row = Tensor::zeros({2}, DType::kInt64);
-    do {
-      const double left = std::max(std::chrono::duration<double>(end_ - Clock::now()).count(), 0.001);
-      try {
-        communicator_.receive(row, member, kMonitoredBarrierTag, left);
-      } catch (const Error&) {
-        return std::nullopt;
-      }
-      std::ranges::copy(row.span<std::int64_t>(), note.begin());
-    } while (note[0] < number_);
-    return note;
+    const double left = std::max(std::chrono::duration<double>(end_ - Clock::now()).count(), 0.001);
+    try {
+      communicator_.receive(row, member, kMonitoredBarrierTag, left);
+    } catch (const DeadlineExceeded&) {
+      return std::nullopt;
+    }
+    const auto note = row.span<std::int64_t>();
+    return Note{note[0], note[1]};
   }
 
   Communicator& communicator_;
@@ -221,7 +224,7 @@ class MonitoredBarrier {
 
 void CohortBackend::monitoredBarrier(const c10d::BarrierOptions& options, bool wait_all_ranks) {
   with_errors_of_pytorch([&] {
-    MonitoredBarrier barrier(*messages_, ++monitored_barriers_,
+    MonitoredBarrier barrier(messages(), ++monitored_barriers_,
                              options.timeout == c10d::kUnsetTimeout ? options_->timeout : options.timeout);
     if (rank_ == 0)
       barrier.lead(wait_all_ranks);

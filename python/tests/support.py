@@ -13,7 +13,7 @@ import traceback
 import torch
 import torch.distributed as dist
 
-BACKEND = os.environ.get("COHORT_PYTORCH_BACKEND", "cohort")  # the same tests with gloo, to compare
+BACKEND = os.environ.get("TEST_BACKEND", "cohort")  # the same tests with gloo, to compare
 TIME_LIMIT = 120
 
 if BACKEND == "cohort":

@@ -85,10 +85,10 @@ def test_a_monitored_barrier_names_who_is_missing(rank, size):
     limit = datetime.timedelta(seconds=1)
     if rank == 0:
         with pytest.raises(RuntimeError, match=r"Rank 2 failed.*worker 2 \(|member 2 \(worker 2"):
-            dist.monitored_barrier(limit)
+            dist.monitored_barrier(timeout=limit)
     elif rank == 1:
         with pytest.raises(RuntimeError, match="monitoredBarrier"):
-            dist.monitored_barrier(limit)
+            dist.monitored_barrier(timeout=limit)
     # The group is usable.
     tensor = torch.ones(1)
     dist.all_reduce(tensor)

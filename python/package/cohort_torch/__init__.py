@@ -4,6 +4,8 @@ Importing this module registers the backend for tensors on CPUs. From PyTorch 2.
 ``init_process_group`` finds an installed backend by its name.
 """
 
+import atexit
+
 import torch
 import torch.distributed as dist
 
@@ -28,14 +30,26 @@ from cohort_torch import _C  # noqa: E402
 __all__ = ["register"]
 
 
+def _backend_of_all_ranks():
+    """The backend of the default group, if it is this one: its ranks are connected already."""
+    group = dist.GroupMember.WORLD
+    if group is None:
+        return None
+    backend = group._get_backend(torch.device("cpu"))
+    backend = getattr(backend, "wrapped_pg", backend)  # TORCH_DISTRIBUTED_DEBUG=DETAIL
+    return backend if backend.name() == "cohort" else None
+
+
 def _create_backend(options, _backend_options):
+    ranks = list(options.global_ranks_in_group)
     return _C.create_backend(
         options.store,
         options.group_rank,
         options.group_size,
         options.timeout,
         options.group_id,
-        list(options.global_ranks_in_group),
+        ranks,
+        _backend_of_all_ranks() if ranks else None,
     )
 
 
@@ -45,4 +59,6 @@ def register() -> None:
         dist.Backend.register_backend("cohort", _create_backend, extended_api=True, devices=["cpu"])
 
 
+# Ranks that end without a word are taken for lost by the others.
+atexit.register(_C.shut_down_all)
 register()
