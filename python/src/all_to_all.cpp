@@ -21,19 +21,22 @@ using c10d::OpType;
 /// Bytes from each member to each other one.
 class BlockSizes {
  public:
-  BlockSizes(Communicator& communicator, std::span<const at::Tensor> to, std::span<const at::Tensor> from,
-             const CallOptions& options)
+  /// `own` has the bytes that this member sends to each one, and then those that it expects from each.
+  BlockSizes(Communicator& communicator, std::vector<std::int64_t> own, const CallOptions& options)
       : members_(static_cast<std::size_t>(communicator.size())) {
-    std::vector<std::int64_t> own;
-    for (const at::Tensor& block : to) own.push_back(static_cast<std::int64_t>(block.nbytes()));
-    for (const at::Tensor& block : from) own.push_back(static_cast<std::int64_t>(block.nbytes()));
     all_.resize(own.size() * members_);
     const auto row = [](std::vector<std::int64_t>& values) {
       return Tensor::wrap(std::span(values), {static_cast<std::int64_t>(values.size())});
     };
     communicator.all_gather(row(own), row(all_), options);
+    require_agreement(communicator);
   }
 
+  [[nodiscard]] bool are_equal() const {
+    return std::ranges::adjacent_find(all_, std::ranges::not_equal_to()) == all_.end();
+  }
+
+ private:
   [[nodiscard]] std::int64_t sent(std::size_t from, std::size_t to) const {
     return all_[from * 2 * members_ + to];
   }
@@ -55,12 +58,18 @@ class BlockSizes {
     }
   }
 
-  [[nodiscard]] bool are_equal() const { return std::ranges::adjacent_find(all_, std::ranges::not_equal_to()) == all_.end(); }
-
- private:
   std::size_t members_;
   std::vector<std::int64_t> all_;
 };
+
+/// Appends the bytes of each block of rows.
+void add_sizes(std::vector<std::int64_t>& sizes, const at::Tensor& tensor,
+               const std::vector<std::int64_t>& splits, int size) {
+  const std::int64_t rows = tensor.size(0);
+  const auto bytes = static_cast<std::int64_t>(tensor.nbytes());
+  if (splits.empty()) sizes.insert(sizes.end(), static_cast<std::size_t>(size), bytes / size);
+  for (const std::int64_t split : splits) sizes.push_back(rows == 0 ? 0 : bytes / rows * split);
+}
 
 /// Views of the rows of a tensor, by rank.
 std::vector<at::Tensor> blocks_of(const at::Tensor& tensor, const std::vector<std::int64_t>& splits, int size) {
@@ -93,9 +102,16 @@ CohortBackend::WorkPointer CohortBackend::alltoall_base(at::Tensor& output, at::
   return start(
       label(OpType::ALLTOALL_BASE, "cohort:all_to_all", options),
       [this, output, input, output_splits, input_splits](const CallOptions& call) {
+        const at::Tensor row = row_major(input);
         const at::Tensor result = row_major_result(output);
-        exchange_blocks(blocks_of(row_major(input), input_splits, size_),
-                        blocks_of(result, output_splits, size_), call);
+        std::vector<std::int64_t> sizes;
+        add_sizes(sizes, row, input_splits, size_);
+        add_sizes(sizes, result, output_splits, size_);
+        if (BlockSizes(*collectives_, std::move(sizes), call).are_equal())
+          collectives_->all_to_all(contents_of(row), contents_of(result), call);
+        else
+          exchange_by_messages(blocks_of(row, input_splits, size_), blocks_of(result, output_splits, size_),
+                               call);
         put_into(output, result);
       },
       {input}, {output});
@@ -121,9 +137,11 @@ CohortBackend::WorkPointer CohortBackend::alltoall(Tensors& outputs, Tensors& in
 
 void CohortBackend::exchange_blocks(std::span<const at::Tensor> to, std::span<const at::Tensor> from,
                                     const CallOptions& options) const {
-  const BlockSizes sizes(*collectives_, to, from, options);
-  sizes.require_agreement(*collectives_);
-  if (!sizes.are_equal()) return exchange_by_messages(to, from, options);
+  std::vector<std::int64_t> sizes;
+  for (const at::Tensor& block : to) sizes.push_back(static_cast<std::int64_t>(block.nbytes()));
+  for (const at::Tensor& block : from) sizes.push_back(static_cast<std::int64_t>(block.nbytes()));
+  if (!BlockSizes(*collectives_, std::move(sizes), options).are_equal())
+    return exchange_by_messages(to, from, options);
   const at::Tensor input = room_for(to);
   const at::Tensor output = room_for(from);
   pack(to, input);

@@ -9,6 +9,7 @@
 #include <torch/csrc/utils/pybind.h>
 
 #include "backend.h"
+#include "heap.h"
 
 namespace cohort::pytorch {
 namespace {
@@ -31,6 +32,7 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {
   module.def("create_backend", &create_backend, pybind11::arg("store"), pybind11::arg("rank"),
              pybind11::arg("size"), pybind11::arg("timeout"), pybind11::arg("group"), pybind11::arg("ranks"), pybind11::arg("parent"),
              pybind11::call_guard<pybind11::gil_scoped_release>());
+  module.def("use_heap", &use_heap, pybind11::arg("on"));
   module.def("shut_down_all", &CohortBackend::shut_down_all,
              pybind11::call_guard<pybind11::gil_scoped_release>());
 }

@@ -5,9 +5,10 @@
 `cohort` is the backend as a plugin. Many tests are for gloo alone, by its name: with `in-place-of-gloo` they get
 Cohort under that name. Each line of the file is a test and `passed`, `failed` or `skipped`.
 
-    python pytorch_suite.py --compare GLOO_FILE COHORT_FILE
+    python pytorch_suite.py --compare GLOO_FILE COHORT_FILE ...
 
-lists tests that pass with gloo and do not with Cohort; the exit status says whether there are any.
+lists tests that pass with gloo and with Cohort in none of its runs; the exit status says whether there are any. Of
+those that a plugin is not given, `--names GLOO_FILE --unless COHORT_FILE` runs in gloo's place.
 """
 
 import argparse
@@ -106,6 +107,8 @@ def run(options):
     if options.names:
         with open(options.names) as listed:
             wanted = {line.split()[0] for line in listed if line.split()[1:] == ["passed"]}
+        if options.unless:
+            wanted -= {name for name, outcome in outcomes(options.unless).items() if outcome == "passed"}
         names = [name for name in names if name in wanted]
     suite = unittest.TestSuite(pytorch_suite_case.DistributedTests(name) for name in names)
     with open(options.out, "w") as out, tempfile.TemporaryDirectory() as folder:
@@ -123,8 +126,10 @@ def outcomes(path):
         return dict(line.split() for line in lines)
 
 
-def compare(gloo, cohort):
-    ours = outcomes(cohort)
+def compare(gloo, *cohort):
+    ours = {}
+    for path in cohort:
+        ours |= {name: outcome for name, outcome in outcomes(path).items() if ours.get(name) != "passed"}
     worse = [name for name, outcome in outcomes(gloo).items() if outcome == "passed" and ours.get(name) != "passed"]
     passed = sum(outcome == "passed" for outcome in ours.values())
     print(f"{passed} pass with Cohort; pass with gloo and not with Cohort: {len(worse)}")
@@ -140,7 +145,8 @@ def main():
     parser.add_argument("--out", default="/dev/stdout")
     parser.add_argument("--only", default="")
     parser.add_argument("--names", help="a file of an earlier run: only tests that passed there")
-    parser.add_argument("--compare", nargs=2)
+    parser.add_argument("--unless", help="a file of an earlier run: without the tests that passed there")
+    parser.add_argument("--compare", nargs="+")
     options = parser.parse_args()
     return compare(*options.compare) if options.compare else run(options)
 

@@ -220,3 +220,25 @@ def test_split_group_and_sequence_numbers(rank, size):
     dist.all_reduce(torch.ones(1), async_op=True).wait()
     assert backend._get_sequence_number_for_group() == before + 2
     assert backend.name() == BACKEND
+
+
+@on_ranks(2)
+def test_tensors_of_the_shared_heap(rank, size):
+    if BACKEND != "cohort":
+        return
+    import cohort_torch
+
+    before = torch.ones(100000)
+    with cohort_torch.use_heap():
+        tensor = torch.full((100000,), float(rank + 1))
+        grown = torch.cat([tensor, tensor])
+    assert tensor[:10].clone().sum() == 10 * (rank + 1)
+    for each in (before, tensor, grown):
+        dist.all_reduce(each)
+    assert (before == 2).all() and (tensor == 3).all() and (grown == 3).all()
+    tensor.resize_(200000)
+    del grown
+    forked = torch.multiprocessing.get_context("fork").Process(target=torch.ones, args=(100000,))
+    forked.start()
+    forked.join()
+    assert forked.exitcode == 0

@@ -27,7 +27,7 @@ _require_matching_torch()
 
 from cohort_torch import _C  # noqa: E402
 
-__all__ = ["register"]
+__all__ = ["register", "use_heap"]
 
 
 def _backend_of_all_ranks():
@@ -57,6 +57,23 @@ def register() -> None:
     """Makes the backend known to ``torch.distributed``. Importing this module does it."""
     if "COHORT" not in dist.Backend._plugins:
         dist.Backend.register_backend("cohort", _create_backend, extended_api=True, devices=["cpu"])
+
+
+class use_heap:  # noqa: N801, a function to its users
+    """From now on, large tensors lie in memory that the ranks of a host share, where collectives need no copies.
+
+    For the whole program, or for a block: ``with cohort_torch.use_heap(): model = DistributedDataParallel(...)``.
+    Forked processes cannot see these tensors: make data sets whose DataLoader forks workers before, or outside.
+    """
+
+    def __init__(self):
+        _C.use_heap(True)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        _C.use_heap(False)
 
 
 # Ranks that end without a word are taken for lost by the others.
