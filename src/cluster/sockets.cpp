@@ -3,9 +3,11 @@
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <ifaddrs.h>
+#include <linux/sockios.h>
 #include <net/if.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <sys/ioctl.h>
 #include <sys/random.h>
 #include <sys/un.h>
 
@@ -296,6 +298,18 @@ ssize_t receive_with(int socket, std::span<char> buffer, Attached& attached) {
     }
   }
   return bytes;
+}
+
+void finish_sending(const Fd& socket, std::chrono::steady_clock::time_point limit) noexcept {
+  std::array<char, std::size_t{16} << 10> unread;
+  while (std::chrono::steady_clock::now() < limit) {
+    const ssize_t got = ::recv(socket.get(), unread.data(), unread.size(), MSG_DONTWAIT);
+    if (got > 0) continue;
+    int left = 0;
+    if (got == 0 || errno != EAGAIN || ::ioctl(socket.get(), SIOCOUTQ, &left) != 0 || left == 0) return;
+    pollfd polled{socket.get(), POLLIN, 0};
+    ::poll(&polled, 1, 1);
+  }
 }
 
 int milliseconds_until(std::chrono::steady_clock::time_point then) {

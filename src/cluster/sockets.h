@@ -121,6 +121,11 @@ inline constexpr std::size_t kMostDescriptors = 4;
 [[nodiscard]] ssize_t send_with(int socket, std::string_view bytes, std::span<const int> descriptors);
 [[nodiscard]] ssize_t receive_with(int socket, std::span<char> buffer, Attached& attached);
 
+/// Before a TCP connection is closed: waits until the other end has taken what was sent, or has closed it, but
+/// no longer than until `limit`. A socket that is closed while there is something to be read takes back what
+/// it has sent, so all that arrives meanwhile is read.
+void finish_sending(const Fd& socket, std::chrono::steady_clock::time_point limit) noexcept;
+
 /// For poll and epoll_wait, which wait too long rather than too short; -1, for ever, where `then` is max().
 [[nodiscard]] int milliseconds_until(std::chrono::steady_clock::time_point then);
 

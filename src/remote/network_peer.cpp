@@ -1,9 +1,6 @@
 #include "network_peer.h"
 
-#include <linux/sockios.h>
-#include <poll.h>
 #include <sys/epoll.h>
-#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 
@@ -197,26 +194,13 @@ void NetworkPeer::close(Clock::time_point limit) noexcept {
   signs_->remove(*this);
   const std::lock_guard lock(sending_);
   if (epoll_ >= 0) ::epoll_ctl(epoll_, EPOLL_CTL_DEL, socket_.get(), nullptr);
-  let_the_other_end_read(limit);
+  if (!ending()) watch::finish_sending(socket_, limit);
   ::shutdown(socket_.get(), SHUT_RDWR);
   socket_.reset();
   outbox_ = {};
   finished_.clear();
   reader().drop_memory();
   buffer_.reset();
-}
-
-// A socket that is closed while there is something to be read takes back what it has sent. So all that is
-// there is read, until the other end has everything.
-void NetworkPeer::let_the_other_end_read(Clock::time_point limit) const noexcept {
-  while (!ending() && Clock::now() < limit) {
-    const ssize_t got = ::recv(socket_.get(), buffer_.get(), kBufferBytes, MSG_DONTWAIT);
-    if (got > 0) continue;
-    int left = 0;
-    if (got == 0 || errno != EAGAIN || ::ioctl(socket_.get(), SIOCOUTQ, &left) != 0 || left == 0) return;
-    pollfd polled{socket_.get(), POLLIN, 0};
-    ::poll(&polled, 1, 1);
-  }
 }
 
 }  // namespace cohort::remote

@@ -42,7 +42,6 @@ class NetworkPeer final : public PeerBase, private HearsSigns {
   [[nodiscard]] std::vector<std::shared_ptr<const void>> send_kept();
   void wait_for_room(bool on);
   [[nodiscard]] bool read();
-  void let_the_other_end_read(Clock::time_point limit) const noexcept;
 
   watch::Fd socket_;
   SignsOfLife* signs_;

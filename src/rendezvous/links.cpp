@@ -30,7 +30,8 @@ std::span<const std::byte> bytes_of(std::string_view text) { return std::as_byte
 
 }  // namespace
 
-Links::Links(int rank, std::string secret) : endpoint_(endpoint_options(rank, std::move(secret)), *this) {}
+Links::Links(int rank, std::string secret)
+    : secret_(std::move(secret)), endpoint_(endpoint_options(rank, secret_), *this) {}
 
 void Links::connect(const remote::Address& address, Deadline deadline, const std::function<void()>& between) {
   const int rank = address.task.id;

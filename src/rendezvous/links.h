@@ -38,6 +38,7 @@ class Links final : private remote::Handler {
   /// Of the worker `rank` of a session whose workers know `secret`.
   Links(int rank, std::string secret);
 
+  [[nodiscard]] const std::string& secret() const noexcept { return secret_; }
   [[nodiscard]] const remote::Address& address() { return endpoint_.endpoint().address(); }
 
   /// Connects to a worker unless there is a connection already; calls `between` between its attempts, which
@@ -77,6 +78,7 @@ class Links final : private remote::Handler {
   void on_message(remote::Peer& peer, const remote::Message& message) override;
   void on_lost(remote::Peer& peer, const Error& error) override;
 
+  const std::string secret_;
   mutable std::mutex mutex_;  ///< taken by the thread that polls the endpoint as well
   std::map<int, Worker> workers_;
   std::map<std::string, std::deque<Letter>, std::less<>> letters_;  ///< by group

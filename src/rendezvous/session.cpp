@@ -21,6 +21,7 @@
 #include "device/node_memory.h"
 #include "group_exchange.h"
 #include "start.h"
+#include "transport/tcp_transport.h"
 
 namespace cohort::rendezvous {
 namespace {
@@ -185,6 +186,7 @@ class Members final : public Group {
   int rank_;
   std::shared_ptr<GroupExchange> exchange_;
   int splits_ = 0;
+  int communicators_ = 0;  ///< that were made
 };
 
 Members::Members(std::shared_ptr<Cluster> cluster, std::string name, std::vector<int> ranks, int rank)
@@ -253,15 +255,35 @@ std::vector<std::unique_ptr<Communicator>> Members::make_communicators(const Com
   require_same_settings(workers_, from_blobs<AgreedSettings>(exchange_->all_gather(
                                       RoundKind::kMakeCommunicator,
                                       to_blob(AgreedSettings{members, options.reproducible, true}))));
-  if (std::ranges::max(nodes_, {}, &WorkerInfo::node).node > 0) {
-    throw Unimplemented(
-        "a rendezvous::Session makes communicators of workers of one node, and these are on several: {} and "
-        "{}",
-        describe(workers_.front()),
-        describe(workers_[static_cast<std::size_t>(
-            std::ranges::find_if(nodes_, [](const WorkerInfo& worker) { return worker.node > 0; })->rank)]));
+  NodeGroupOptions node = node_options(options, members);
+  ++communicators_;
+  if (std::ranges::max(nodes_, {}, &WorkerInfo::node).node == 0) return make_node_communicators(node);
+
+  const auto lost = std::make_shared<LostConnection>();
+  TcpGroupOptions tcp;
+  tcp.workers = nodes_;
+  tcp.rank = rank_;
+  tcp.members = members;
+  tcp.secret = fmt::format("{} {} {}", cluster_->links()->secret(), name_, communicators_);
+  tcp.exchange = node.exchange;
+  tcp.fault = node.fault;
+  tcp.timeout = cluster_->timeout();
+  tcp.lost = lost;
+  std::vector<std::shared_ptr<TcpNetwork>> networks;
+  try {
+    networks = connect_members(tcp);
+  } catch (const Error& error) {
+    exchange_->fail(error);
+    throw;
   }
-  return make_node_communicators(node_options(options, members));
+  node.fault = [of_session = std::move(node.fault), lost] {
+    const Error* fault = of_session();
+    return fault != nullptr ? fault : lost->fault();
+  };
+  const auto transport = [&](int rank) {
+    return std::make_unique<TcpTransport>(networks[static_cast<std::size_t>(rank - rank_ * members)]);
+  };
+  return make_network_communicators({std::move(node), transport});
 }
 
 NodeGroupOptions Members::node_options(const CommunicationOptions& options, int members) {

@@ -84,7 +84,7 @@ class Session final : public Group {
   [[nodiscard]] std::vector<std::string> exchange(std::string_view blob) override;
   [[nodiscard]] std::unique_ptr<Communicator> make_communicator(const CommunicationOptions& options) override;
 
-  /// @throws Unimplemented, on all workers, where they are on several nodes.
+  /// Between nodes they use TCP connections, each between two members.
   [[nodiscard]] std::vector<std::unique_ptr<Communicator>> make_communicators(
       const CommunicationOptions& options, int members) override;
   [[nodiscard]] std::unique_ptr<Bootstrap> split(int color, int key) override;

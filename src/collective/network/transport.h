@@ -1,6 +1,7 @@
 // A Transport carries messages between members of one communicator that are on different
 // nodes. It never waits: a send or a receive is started, and polled until it has
-// completed. MPI implements it; tests have one between threads.
+// completed. MPI implements it, and so do TCP connections for clusters without it; tests
+// have one between threads.
 //
 // Messages between two members with the same channel and tag arrive in the order in
 // which they were sent, and match receives in the order in which those were started.
