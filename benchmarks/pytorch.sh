@@ -4,8 +4,8 @@
 #
 #   benchmarks/pytorch.sh [options]
 #
-#   --python PATH   a Python that has PyTorch and this package; by default one in build/pytorch, where both are
-#                   installed if they are missing (PyTorch from PyPI, 3 GB)
+#   --python PATH   a Python that has PyTorch and this package; by default that of launch/pytorch.sh, which is run if
+#                   it is missing (PyTorch comes from PyPI, 3 GB)
 #   --ranks LIST    default 2,4
 #   --rounds N      turns of each backend; default 5
 #   --largest N     bytes of the largest call; default 67108864
@@ -33,9 +33,7 @@ done
 
 if [[ -z $python ]]; then
   python=$root/build/pytorch/bin/python
-  [[ -x $python ]] || python3 -m venv "$root/build/pytorch"
-  "$python" -c 'import torch' 2>/dev/null || "$python" -m pip install --quiet torch numpy
-  "$python" -c 'import cohort_torch' 2>/dev/null || "$python" -m pip install --quiet "$root/python"
+  "$python" -c 'import cohort_torch' 2>/dev/null || "$root/launch/pytorch.sh"
 fi
 
 export OMP_NUM_THREADS=1
