@@ -1,5 +1,5 @@
-// All-to-all with blocks of any sizes. The ranks first tell each other the sizes, in one small all-gather: then
-// all know whether blocks have one size, which is faster, and who is to blame where two of them differ.
+// All-to-all with blocks of any sizes. The ranks first tell each other the sizes, in one small all-gather:
+// then all know whether blocks have one size, which is faster, and who is to blame where two of them differ.
 #include <algorithm>
 #include <cstring>
 #include <exception>
@@ -52,8 +52,9 @@ class BlockSizes {
         const auto who = [&](std::size_t member) {
           return describe(static_cast<int>(member), communicator.members()[member]);
         };
-        throw InvalidArgument("all_to_all: {} sends {} bytes to {}, which has room for {}; the sizes must agree",
-                              who(from), sent(from, to), who(to), expected(from, to));
+        throw InvalidArgument(
+            "all_to_all: {} sends {} bytes to {}, which has room for {}; the sizes must agree", who(from),
+            sent(from, to), who(to), expected(from, to));
       }
     }
   }
@@ -72,7 +73,8 @@ void add_sizes(std::vector<std::int64_t>& sizes, const at::Tensor& tensor,
 }
 
 /// Views of the rows of a tensor, by rank.
-std::vector<at::Tensor> blocks_of(const at::Tensor& tensor, const std::vector<std::int64_t>& splits, int size) {
+std::vector<at::Tensor> blocks_of(const at::Tensor& tensor, const std::vector<std::int64_t>& splits,
+                                  int size) {
   std::vector<at::Tensor> blocks;
   std::int64_t row = 0;
   for (int member = 0; member < size; ++member) {
@@ -99,22 +101,21 @@ CohortBackend::WorkPointer CohortBackend::alltoall_base(at::Tensor& output, at::
                    input.scalar_type(), " but output is ", output.scalar_type());
   require_splits(output_splits, output, size_);
   require_splits(input_splits, input, size_);
-  return start(
-      label(OpType::ALLTOALL_BASE, "cohort:all_to_all", options),
-      [this, output, input, output_splits, input_splits](const CallOptions& call) {
-        const at::Tensor row = row_major(input);
-        const at::Tensor result = row_major_result(output);
-        std::vector<std::int64_t> sizes;
-        add_sizes(sizes, row, input_splits, size_);
-        add_sizes(sizes, result, output_splits, size_);
-        if (BlockSizes(*collectives_, std::move(sizes), call).are_equal())
-          collectives_->all_to_all(contents_of(row), contents_of(result), call);
-        else
-          exchange_by_messages(blocks_of(row, input_splits, size_), blocks_of(result, output_splits, size_),
-                               call);
-        put_into(output, result);
-      },
-      {input}, {output});
+  return start(label(OpType::ALLTOALL_BASE, "cohort:all_to_all", options),
+               [this, output, input, output_splits, input_splits](const CallOptions& call) {
+                 const at::Tensor row = row_major(input);
+                 const at::Tensor result = row_major_result(output);
+                 std::vector<std::int64_t> sizes;
+                 add_sizes(sizes, row, input_splits, size_);
+                 add_sizes(sizes, result, output_splits, size_);
+                 if (BlockSizes(*collectives_, std::move(sizes), call).are_equal())
+                   collectives_->all_to_all(contents_of(row), contents_of(result), call);
+                 else
+                   exchange_by_messages(blocks_of(row, input_splits, size_),
+                                        blocks_of(result, output_splits, size_), call);
+                 put_into(output, result);
+               },
+               {input}, {output});
 }
 
 CohortBackend::WorkPointer CohortBackend::alltoall(Tensors& outputs, Tensors& inputs,

@@ -253,7 +253,8 @@ CohortBackend::WorkPointer CohortBackend::reduce_scatter(Tensors& outputs, std::
       std::ranges::all_of(input, [&](const at::Tensor& block) { return block.numel() == output.numel(); });
   return start(
       label(OpType::REDUCE_SCATTER, "cohort:reduce_scatter", options),
-      [this, output, input, is_even, reduction = Reduction(options.reduceOp, output)](const CallOptions& call) {
+      [this, output, input, is_even,
+       reduction = Reduction(options.reduceOp, output)](const CallOptions& call) {
         // Where blocks differ in size, this member's part of the whole is cut out.
         const at::Tensor row = is_even ? room_for(input) : scratch(total_elements(input), output);
         pack(input, row);
@@ -346,14 +347,13 @@ CohortBackend::WorkPointer CohortBackend::_allgather_base(at::Tensor& output, at
   require_dense({output, input}, "all_gather_into_tensor");
   require_like(output, input, "all_gather_into_tensor");
   require_elements(output, input.numel() * size_, "all_gather_into_tensor");
-  return start(
-      label(OpType::_ALLGATHER_BASE, "cohort:_all_gather_base", options),
-      [this, output, input](const CallOptions& call) {
-        const at::Tensor result = row_major_result(output);
-        collectives_->all_gather(contents_of(row_major(input)), contents_of(result), call);
-        put_into(output, result);
-      },
-      {input}, {output});
+  return start(label(OpType::_ALLGATHER_BASE, "cohort:_all_gather_base", options),
+               [this, output, input](const CallOptions& call) {
+                 const at::Tensor result = row_major_result(output);
+                 collectives_->all_gather(contents_of(row_major(input)), contents_of(result), call);
+                 put_into(output, result);
+               },
+               {input}, {output});
 }
 
 CohortBackend::WorkPointer CohortBackend::allgather_coalesced(std::vector<Tensors>& outputs, Tensors& inputs,
@@ -485,9 +485,8 @@ CohortBackend::WorkPointer CohortBackend::scatter(Tensors& outputs, std::vector<
 }
 
 CohortBackend::WorkPointer CohortBackend::barrier(const c10d::BarrierOptions& options) {
-  return start(
-      label(OpType::BARRIER, "cohort:barrier", options),
-      [this](const CallOptions& call) { collectives_->barrier(call); }, {}, {});
+  return start(label(OpType::BARRIER, "cohort:barrier", options),
+               [this](const CallOptions& call) { collectives_->barrier(call); }, {}, {});
 }
 
 }  // namespace cohort::pytorch

@@ -87,9 +87,9 @@ class CallQueue : public std::enable_shared_from_this<CallQueue> {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<std::shared_ptr<QueuedCall>> queue_;
-  bool making_ = false;    ///< a thread is in a call
-  int waiters_ = 0;        ///< threads that wait for `changed_`
-  int idle_threads_ = 0;   ///< of the queue's own
+  bool making_ = false;   ///< a thread is in a call
+  int waiters_ = 0;       ///< threads that wait for `changed_`
+  int idle_threads_ = 0;  ///< of the queue's own
   bool ending_ = false;
   const pid_t process_;
   std::vector<std::jthread> threads_;

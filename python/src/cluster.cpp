@@ -54,11 +54,11 @@ c10::intrusive_ptr<c10d::Store> own_store(c10::intrusive_ptr<c10d::Store> store)
 
 std::unique_ptr<rendezvous::Group> connect(c10::intrusive_ptr<c10d::Store> store, int rank, int size,
                                            std::chrono::milliseconds timeout) {
-  return std::make_unique<rendezvous::Session>(rendezvous::SessionOptions{
-      .store = std::make_shared<StoreOfPyTorch>(own_store(std::move(store))),
-      .rank = rank,
-      .size = size,
-      .timeout = timeout});
+  return std::make_unique<rendezvous::Session>(
+      rendezvous::SessionOptions{.store = std::make_shared<StoreOfPyTorch>(own_store(std::move(store))),
+                                 .rank = rank,
+                                 .size = size,
+                                 .timeout = timeout});
 }
 
 }  // namespace cohort::pytorch

@@ -74,10 +74,11 @@ class AnySource {
     }
     work_.reset();
     if (timeout_.count() > 0 && Clock::now() >= end_) {
-      throw DeadlineExceeded("receive: no member has sent a message with tag {} to {} within {} s", tag_,
-                             describe(communicator_.rank(),
-                                      communicator_.members()[static_cast<std::size_t>(communicator_.rank())]),
-                             seconds_of(timeout_));
+      throw DeadlineExceeded(
+          "receive: no member has sent a message with tag {} to {} within {} s", tag_,
+          describe(communicator_.rank(),
+                   communicator_.members()[static_cast<std::size_t>(communicator_.rank())]),
+          seconds_of(timeout_));
     }
     return false;
   }
@@ -113,7 +114,8 @@ CohortBackend::WorkPointer CohortBackend::send(Tensors& tensors, int destination
     const std::lock_guard lock(starting_message_);
     return c10::make_intrusive<MessageWork>(
         WorkLabel{rank_, OpType::SEND, "cohort:send", ++sequence_, options_->timeout},
-        steps_of(messages().send_async(contents_of(row), destination, tag, seconds_of(options_->timeout)), {}));
+        steps_of(messages().send_async(contents_of(row), destination, tag, seconds_of(options_->timeout)),
+                 {}));
   });
 }
 
@@ -152,7 +154,8 @@ CohortBackend::WorkPointer CohortBackend::recvAnysource(Tensors& tensors, int ta
 namespace {
 
 /// What a rank tells rank 0: the number of its call. What it hears: that number again, so that the end of an
-/// earlier call, which it had given up, is not taken for that of this one; and whether the barrier has failed.
+/// earlier call, which it had given up, is not taken for that of this one; and whether the barrier has
+/// failed.
 using Note = std::array<std::int64_t, 2>;
 
 class MonitoredBarrier {
@@ -161,6 +164,9 @@ class MonitoredBarrier {
       : communicator_(communicator), number_(number), timeout_(timeout), end_(Clock::now() + timeout) {}
 
   void lead(bool wait_for_all) {
+    if (timeout_.count() <= 0)
+      throw DeadlineExceeded(
+          "[Rank 0]: Rank 0 timed out in monitoredBarrier after 0 ms, before any rank was asked");
     std::vector<int> missing;
     std::vector<std::pair<int, Note>> here;
     for (int member = 1; member < communicator_.size(); ++member) {
@@ -185,9 +191,12 @@ class MonitoredBarrier {
     do answer = hear(0);
     while (answer && (*answer)[0] != number_);
     if (answer && (*answer)[1] == 0) return;
+    // Programs look for PyTorch's own words.
     throw DeadlineExceeded(
-        "[Rank {}]: has reached monitoredBarrier, but {}; its error names the ranks that are missing",
-        communicator_.rank(), answer ? "it failed on rank 0" : fmt::format("heard nothing from {}", who(0)));
+        "[Rank {0}]: Rank {0} successfully reached monitoredBarrier, but received errors while waiting for "
+        "send/recv "
+        "from rank 0: {1}; the error of rank 0 names the ranks that are missing",
+        communicator_.rank(), answer ? "it failed there" : fmt::format("heard nothing from {}", who(0)));
   }
 
  private:
@@ -197,8 +206,9 @@ class MonitoredBarrier {
 
   void tell(int member, const Note& note) {
     // Short messages need not wait for their receivers.
-    communicator_.send_async(Tensor::from(std::span<const std::int64_t>(note), {2}), member,
-                             kMonitoredBarrierTag).wait();
+    communicator_
+        .send_async(Tensor::from(std::span<const std::int64_t>(note), {2}), member, kMonitoredBarrierTag)
+        .wait();
   }
 
   /// The next note of the member; nothing when the time is over.

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include <torch/csrc/distributed/c10d/Store.hpp>
 #include <pybind11/chrono.h>
+#include <torch/csrc/distributed/c10d/Store.hpp>
 #include <torch/csrc/utils/pybind.h>
 
 #include "backend.h"
@@ -21,17 +21,16 @@ c10::intrusive_ptr<c10d::Backend> create_backend(
   auto options = c10::make_intrusive<CohortBackend::Options>(timeout);
   options->group_name = group;
   options->global_ranks_in_group.assign(ranks.begin(), ranks.end());
-  return c10::make_intrusive<CohortBackend>(
-      store, rank, size, std::move(options),
-      parent ? dynamic_cast<CohortBackend*>(parent->get()) : nullptr);
+  return c10::make_intrusive<CohortBackend>(store, rank, size, std::move(options),
+                                            parent ? dynamic_cast<CohortBackend*>(parent->get()) : nullptr);
 }
 
 }  // namespace
 
 PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {
   module.def("create_backend", &create_backend, pybind11::arg("store"), pybind11::arg("rank"),
-             pybind11::arg("size"), pybind11::arg("timeout"), pybind11::arg("group"), pybind11::arg("ranks"), pybind11::arg("parent"),
-             pybind11::call_guard<pybind11::gil_scoped_release>());
+             pybind11::arg("size"), pybind11::arg("timeout"), pybind11::arg("group"), pybind11::arg("ranks"),
+             pybind11::arg("parent"), pybind11::call_guard<pybind11::gil_scoped_release>());
   module.def("use_heap", &use_heap, pybind11::arg("on"));
   module.def("shut_down_all", &CohortBackend::shut_down_all,
              pybind11::call_guard<pybind11::gil_scoped_release>());

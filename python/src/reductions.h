@@ -1,7 +1,7 @@
 // PyTorch's reductions on Cohort's collectives. What Cohort has no operator for (bitwise ones, products of
-// complex numbers) is gathered in pieces and combined by PyTorch's own functions, by rank. On tensors of bools
-// SUM means "any" and PRODUCT "all". A mean of integers is rounded towards zero. PREMUL_SUM multiplies each
-// rank's tensor by its factor, in the tensor's dtype, before the sum.
+// complex numbers) is gathered in pieces and combined by PyTorch's own functions, by rank. On tensors of
+// bools SUM means "any" and PRODUCT "all". A mean of integers is rounded towards zero. PREMUL_SUM multiplies
+// each rank's tensor by its factor, in the tensor's dtype, before the sum.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -14,7 +14,8 @@ namespace cohort::pytorch {
 namespace {
 
 /// Every member's number, by rank.
-std::vector<std::int64_t> all_numbers(Communicator& communicator, std::int64_t own, const CallOptions& options) {
+std::vector<std::int64_t> all_numbers(Communicator& communicator, std::int64_t own,
+                                      const CallOptions& options) {
   std::vector<std::int64_t> all(static_cast<std::size_t>(communicator.size()));
   communicator.all_gather(Tensor::wrap(std::span(&own, 1), {1}),
                           Tensor::wrap(std::span(all), {communicator.size()}), options);

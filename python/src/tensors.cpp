@@ -66,7 +66,8 @@ Tensor numbers_of(const at::Tensor& tensor) {
 
 Tensor contents_of(const at::Tensor& tensor) {
   const std::optional<Element> element = element_of(tensor.scalar_type());
-  return wrap(tensor, element.value_or(Element{DType::kUInt8, static_cast<std::size_t>(tensor.element_size())}));
+  return wrap(tensor,
+              element.value_or(Element{DType::kUInt8, static_cast<std::size_t>(tensor.element_size())}));
 }
 
 Tensor part_of(const Tensor& row, std::size_t offset, std::size_t count) {
@@ -74,7 +75,8 @@ Tensor part_of(const Tensor& row, std::size_t offset, std::size_t count) {
 }
 
 at::Tensor row_major_result(const at::Tensor& tensor) {
-  return tensor.is_contiguous() ? tensor : at::empty(tensor.sizes(), tensor.options().memory_format(std::nullopt));
+  return tensor.is_contiguous() ? tensor
+                                : at::empty(tensor.sizes(), tensor.options().memory_format(std::nullopt));
 }
 
 void put_into(const at::Tensor& tensor, const at::Tensor& result) {
@@ -132,7 +134,8 @@ void pack(std::span<const at::Tensor> tensors, const at::Tensor& row) {
 }
 
 void unpack(const at::Tensor& row, std::span<const at::Tensor> tensors) {
-  for_each_part(row, tensors, [](const at::Tensor& part, const at::Tensor& tensor) { copy_elements(part, tensor); });
+  for_each_part(row, tensors,
+                [](const at::Tensor& part, const at::Tensor& tensor) { copy_elements(part, tensor); });
 }
 
 }  // namespace cohort::pytorch

@@ -27,7 +27,11 @@ std::exception_ptr exception_being_handled() {
   } catch (const Error& error) {
     try {
       if (error.code() == ErrorCode::kUnimplemented) C10_THROW_ERROR(NotImplementedError, error.what());
-      C10_THROW_ERROR(DistBackendError, error.what());
+      std::string text = error.what();
+      // Programs that tell errors apart look for this word.
+      if (error.code() == ErrorCode::kDeadlineExceeded)
+        text += " (a timeout of the process group or of the call)";
+      C10_THROW_ERROR(DistBackendError, std::move(text));
     } catch (...) {
       return std::current_exception();
     }
@@ -49,8 +53,7 @@ class CollectiveWork::Call final : public QueuedCall {
     {
       const std::lock_guard lock(mutex_);
       if (future_) return future_;
-      future_ =
-          c10::make_intrusive<c10::ivalue::Future>(c10::ListType::create(c10::TensorType::get()));
+      future_ = c10::make_intrusive<c10::ivalue::Future>(c10::ListType::create(c10::TensorType::get()));
       has_future_.store(true, std::memory_order_relaxed);
       if (!told_) return future_;
       made = future_;

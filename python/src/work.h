@@ -1,6 +1,6 @@
-// What PyTorch gets for a call that was started: a c10d::Work over a collective in the queue (CollectiveWork),
-// or over a message (MessageWork). Any thread may wait. Errors of Cohort reach Python as DistBackendError,
-// with Cohort's text, which names the call, the rank and the host.
+// What PyTorch gets for a call that was started: a c10d::Work over a collective in the queue
+// (CollectiveWork), or over a message (MessageWork). Any thread may wait. Errors of Cohort reach Python as
+// DistBackendError, with Cohort's text, which names the call, the rank and the host.
 #pragma once
 
 #include <chrono>
