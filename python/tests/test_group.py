@@ -26,7 +26,8 @@ def test_works_and_futures(rank, size):
     for work in works:
         work.wait()
     assert (nested.wait() == 4).all()
-    while not (work := dist.all_reduce(tensor, async_op=True)).is_completed():
+    work = dist.all_reduce(tensor, async_op=True)
+    while not work.is_completed():
         pass
 
 
