@@ -107,6 +107,8 @@ CohortBackend::CohortBackend(c10::intrusive_ptr<c10d::Store> store, int rank, in
     }
     CommunicationOptions communication;
     communication.timeout_seconds = std::chrono::duration<double>(options_->timeout).count();
+    // Between hosts, too, what an element becomes does not depend on its place.
+    communication.reproducible = true;
     collectives_ = cluster_->make_communicator(communication);
     messages_ = collectives_->split(0, rank);
   });
