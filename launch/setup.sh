@@ -18,7 +18,7 @@ case ${1:-build} in
       valgrind  # counts instructions
       slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge
       libtorch-dev  # three examples
-      python3 python3-pip  # tests that take safetensors, NumPy and tensorboard from PyPI
+      python3 python3-dev python3-pip python3-venv  # the Python package; tests that take safetensors, NumPy and tensorboard from PyPI
       python3-torch  # one test
       zstd  # packs programs for machines with a GPU
     ) ;&

@@ -1,0 +1,39 @@
+// What the Python package sees of the extension.
+#include <chrono>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <pybind11/chrono.h>
+#include <torch/csrc/distributed/c10d/Store.hpp>
+#include <torch/csrc/utils/pybind.h>
+
+#include "backend.h"
+#include "heap.h"
+
+namespace cohort::pytorch {
+namespace {
+
+c10::intrusive_ptr<c10d::Backend> create_backend(
+    const c10::intrusive_ptr<c10d::Store>& store, int rank, int size, std::chrono::milliseconds timeout,
+    const std::string& group, const std::vector<std::int64_t>& ranks,
+    const std::optional<c10::intrusive_ptr<c10d::Backend>>& parent) {
+  auto options = c10::make_intrusive<CohortBackend::Options>(timeout);
+  options->group_name = group;
+  options->global_ranks_in_group.assign(ranks.begin(), ranks.end());
+  return c10::make_intrusive<CohortBackend>(store, rank, size, std::move(options),
+                                            parent ? dynamic_cast<CohortBackend*>(parent->get()) : nullptr);
+}
+
+}  // namespace
+
+PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {
+  module.def("create_backend", &create_backend, pybind11::arg("store"), pybind11::arg("rank"),
+             pybind11::arg("size"), pybind11::arg("timeout"), pybind11::arg("group"), pybind11::arg("ranks"),
+             pybind11::arg("parent"), pybind11::call_guard<pybind11::gil_scoped_release>());
+  module.def("use_heap", &use_heap, pybind11::arg("on"));
+  module.def("shut_down_all", &CohortBackend::shut_down_all,
+             pybind11::call_guard<pybind11::gil_scoped_release>());
+}
+
+}  // namespace cohort::pytorch

@@ -1,0 +1,25 @@
+"""Trains a number under torchrun; in the first attempt rank 1 is killed. See test_launchers.py."""
+
+import os
+import signal
+import sys
+
+import torch
+import torch.distributed as dist
+
+dist.init_process_group("cohort")
+attempt = int(os.environ["TORCHELASTIC_RESTART_COUNT"])
+total = torch.ones(1)
+for step in range(5):
+    if attempt == 0 and step == 3 and dist.get_rank() == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    dist.all_reduce(total)
+    total /= dist.get_world_size()
+# A second start in one process.
+dist.destroy_process_group()
+dist.init_process_group("cohort")
+dist.all_reduce(total)
+if dist.get_rank() == 0:
+    print(f"attempt {attempt}: {total.item()}", flush=True)
+if "--leave" not in sys.argv:
+    dist.destroy_process_group()

@@ -1,0 +1,18 @@
+#!/usr/bin/env bash
+# Runs a file of the Python package's tests, if there is a Python with the package; otherwise it says what is missing.
+#
+#   run.sh CHOSEN_PYTHON USUAL_PYTHON FILE      CHOSEN_PYTHON may be empty
+set -euo pipefail
+python=${1:-$2}
+if ! [[ -x $python ]]; then
+  echo "skipped: there is no $python; launch/pytorch.sh makes one with PyTorch and the package"
+  exit 77
+fi
+if ! missing=$("$python" -c 'import cohort_torch, pytest' 2>&1); then
+  # A Python that was chosen must be right.
+  [[ -z $1 ]] || { echo "$missing"; exit 1; }
+  echo "skipped: $(tail -n 1 <<<"$missing")"
+  exit 77
+fi
+export OMP_NUM_THREADS=1
+exec "$python" -m pytest -q -p no:cacheprovider "$3"
