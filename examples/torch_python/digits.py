@@ -2,7 +2,8 @@
 
     torchrun --nproc-per-node=2 examples/torch_python/digits.py [--backend gloo] [--epochs 8]
 
-All ranks together take the same batches whatever their number, so the losses agree but for roundings.
+All ranks together take the same batches whatever their number, so the losses agree but for roundings, which are small in
+float64.
 """
 
 import argparse
@@ -21,7 +22,7 @@ TEST_IMAGES = 297
 def load():
     rows = [[int(field) for field in line.split(",")] for line in DATA.read_text().splitlines()]
     table = torch.tensor(rows)
-    images, labels = table[:, :64].reshape(-1, 1, 8, 8) / 16.0, table[:, 64]
+    images, labels = table[:, :64].reshape(-1, 1, 8, 8).double() / 16, table[:, 64]
     return (images[:-TEST_IMAGES], labels[:-TEST_IMAGES]), (images[-TEST_IMAGES:], labels[-TEST_IMAGES:])
 
 
@@ -49,7 +50,7 @@ def main():
     dist.init_process_group(options.backend)
     rank, size = dist.get_rank(), dist.get_world_size()
     (images, labels), (test_images, test_labels) = load()
-    model = DistributedDataParallel(network())
+    model = DistributedDataParallel(network().double())
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
     for epoch in range(options.epochs):
         order = torch.randperm(len(images), generator=torch.Generator().manual_seed(epoch))

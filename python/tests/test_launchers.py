@@ -34,7 +34,7 @@ def test_the_backend_is_found_by_its_name_alone():
     )
     import torch
 
-    if tuple(int(part) for part in torch.__version__.split(".")[:2]) < (2, 13):
+    if tuple(int(part) for part in torch.__version__.split(".")[:2]) < (2, 15):
         program = "import cohort_torch\n" + program
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0 and "cohort" in done.stdout, done.stderr

@@ -1,6 +1,6 @@
 """Cohort's collectives for PyTorch: ``torch.distributed.init_process_group("cohort")``.
 
-Importing this module registers the backend for tensors on CPUs. From PyTorch 2.13 on the import is not needed:
+Importing this module registers the backend for tensors on CPUs. From PyTorch 2.15 on the import is not needed:
 ``init_process_group`` finds an installed backend by its name.
 """
 
