@@ -21,7 +21,7 @@ found() { grep -noE "$1" "${pages[@]}" /dev/null | sed 's/:/ /; s/:/ /' || true;
 # Names in capitals stand for something else.
 while read -r file line path; do
   [[ $path == *[A-Z]* || -e ${path%.} ]] || complain "$file:$line: there is no $path"
-done < <(found '\b(launch|tests|benchmarks|docs|cmake)/[A-Za-z0-9_./-]*[A-Za-z0-9_]' | grep -vE ' (cmake|docs|tests)/[^ ]*/(launch|tests)')
+done < <(found '\b(python/)?(launch|tests|benchmarks|docs|cmake)/[A-Za-z0-9_./-]*[A-Za-z0-9_]' | grep -vE ' (cmake|docs|tests)/[^ ]*/(launch|tests)')
 
 mapfile -t programs < <(find . -name CMakeLists.txt -not -path './build/*' -exec sed -nE 's/^ *add_executable\(([a-z_-]+).*/\1/p' {} +)
 while read -r file line path; do
