@@ -19,6 +19,9 @@ using namespace std::chrono_literals;
 /// An attempt to connect keeps other threads from the connections for so long.
 constexpr auto kLongestAttempt = 200ms;
 
+/// Who gives up an attempt that this end has accepted already tries again, as soon as it gets a core.
+constexpr auto kUntilNextAttempt = 2s;
+
 remote::EndpointOptions endpoint_options(int rank, std::string secret) {
   remote::EndpointOptions options;
   options.task = {"worker", rank};
@@ -97,9 +100,10 @@ void Links::wait(const std::string& group, Deadline deadline) {
 std::optional<std::string> Links::loss(int rank) const {
   const std::lock_guard lock(mutex_);
   const auto found = workers_.find(rank);
-  if (found == workers_.end() || !found->second.peers.empty() || found->second.loss.empty())
-    return std::nullopt;
-  return found->second.loss;
+  if (found == workers_.end()) return std::nullopt;
+  const Worker& worker = found->second;
+  if (!worker.peers.empty() || worker.loss.empty() || !worker.comes_back.expired()) return std::nullopt;
+  return worker.loss;
 }
 
 std::string Links::name(int rank) const {
@@ -138,6 +142,7 @@ void Links::on_lost(remote::Peer& peer, const Error& error) {
   Worker& worker = workers_[peer.task().id];
   std::erase(worker.peers, &peer);
   worker.loss = error.what();
+  worker.comes_back = Deadline::after(kUntilNextAttempt);
   ++losses_;
 }
 

@@ -58,7 +58,8 @@ class Links final : private remote::Handler {
   /// Waits until there is a letter for the group, a worker is lost, or the deadline has passed.
   void wait(const std::string& group, Deadline deadline);
 
-  /// Why there is no connection to a worker any more; nothing while there is one, or never was.
+  /// Why there is no connection to a worker any more; nothing while there is one, never was, or may come
+  /// again at once.
   [[nodiscard]] std::optional<std::string> loss(int rank) const;
 
   /// For example `worker 2 (host n1, pid 4711)`, or `worker 2` of one that was never connected.
@@ -72,6 +73,7 @@ class Links final : private remote::Handler {
     std::vector<remote::Peer*> peers;  ///< that are not lost
     std::vector<std::string> names;
     std::string loss;
+    Deadline comes_back = Deadline::never();  ///< after its loss: until then it may
   };
 
   void on_connected(remote::Peer& peer) override;

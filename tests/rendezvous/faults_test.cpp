@@ -3,11 +3,14 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <functional>
 #include <optional>
 #include <string>
+#include <thread>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -16,6 +19,7 @@
 #include <cohort/collective/communicator.h>
 #include <cohort/rendezvous/session.h>
 
+#include "rendezvous/links.h"
 #include "thrown.h"
 #include "worker_processes.h"
 
@@ -171,6 +175,43 @@ TEST(AChildOfAWorker, ThatLivesOnDoesNotHideItsDeath) {
     const std::string text = message_of(ErrorCode::kUnavailable, [&] { communicator->barrier(); });
     EXPECT_THAT(text, HasSubstr("worker 1 (host "));
   });
+}
+
+/// A worker 1 that connects to `first`, which is polled meanwhile, and closes the connection once `stays` is
+/// over.
+std::jthread connects_to(Links& first, const std::string& secret, std::atomic<bool>& stays) {
+  return std::jthread([address = first.address(), &secret, &stays] {
+    Links links(1, secret);
+    links.connect(address, Deadline::after(60s));
+    stays.wait(true);
+  });
+}
+
+/// Whoever loses patience with a handshake closes a connection that the other end may have accepted already.
+TEST(Links, OfAWorkerThatConnectsAgainAreNotLost) {
+  const std::string secret(32, 's');
+  Links first(0, secret);
+  std::atomic<bool> stays{false};
+  {
+    const std::jthread impatient = connects_to(first, secret, stays);
+    first.wait("", Deadline::after(60s));  // for the loss
+  }
+  ASSERT_NE(first.name(1), "worker 1") << "it had connected";
+  EXPECT_EQ(first.loss(1), std::nullopt);
+  stays = true;
+  {
+    const std::jthread again = connects_to(first, secret, stays);
+    const auto begin = std::chrono::steady_clock::now();
+    while (std::chrono::steady_clock::now() - begin < 3s) {
+      first.wait("", Deadline::after(10ms));
+      EXPECT_EQ(first.loss(1), std::nullopt);
+    }
+    stays = false;
+    stays.notify_all();
+  }
+  const Deadline patience = Deadline::after(60s);
+  while (!first.loss(1) && !patience.expired()) first.wait("", Deadline::after(10ms));
+  EXPECT_NE(first.loss(1), std::nullopt);
 }
 
 }  // namespace
