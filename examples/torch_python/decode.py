@@ -64,7 +64,7 @@ def main():
         raise SystemExit(f"decode: {HEADS} heads cannot be divided among {size} ranks")
     generator = torch.Generator().manual_seed(5)
     layers = [Layer(generator, rank, size) for _ in range(LAYERS)]
-    embedding = torch.randn(VOCABULARY, WIDTH, generator=generator)
+    embedding, output = (torch.randn(VOCABULARY, WIDTH, generator=generator) for _ in range(2))
     communication = 0.0
 
     def add_up(part):
@@ -81,7 +81,7 @@ def main():
         for layer in layers:
             state = state + add_up(layer.attend(normalized(state)))
             state = state + add_up(layer.feed_forward(normalized(state)))
-        token = int((normalized(state) @ embedding.T).argmax())
+        token = int((normalized(state) @ output.T).argmax())
         text.append(token)
     seconds = time.perf_counter() - begin
     if rank == 0:

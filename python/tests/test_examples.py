@@ -26,4 +26,5 @@ def test_digits_are_learnt_alike_on_any_number_of_ranks():
 
 def test_the_same_tokens_on_any_number_of_ranks():
     texts = {run(ranks, "decode.py").splitlines()[0] for ranks in (1, 2, 4)}
-    assert len(texts) == 1 and texts.pop().startswith("tokens ")
+    assert len(texts) == 1
+    assert len(set(texts.pop().split()[1:])) > 3, "a text and not one token again and again"
