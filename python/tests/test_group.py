@@ -19,13 +19,14 @@ def test_works_and_futures(rank, size):
     assert (tensor == 3).all()
     doubled = dist.all_reduce(tensor, async_op=True).get_future().then(lambda done: done.value()[0] * 2)
     assert (doubled.wait() == 12).all()
-    # A callback that starts a call and waits for it, and calls that were queued before it ran.
-    first = dist.all_reduce(torch.ones(5), async_op=True).get_future()
-    nested = first.then(lambda done: dist.all_reduce(done.value()[0], async_op=True).get_future().wait()[0])
+    # A callback that starts a call and waits for it. Nothing else is called meanwhile: the order of the two would depend
+    # on when the callback runs.
     works = [dist.all_reduce(torch.ones(3), async_op=True) for _ in range(3)]
+    last = works[-1].get_future()
+    nested = last.then(lambda done: dist.all_reduce(done.value()[0], async_op=True).get_future().wait()[0])
+    assert (nested.wait() == 4).all()
     for work in works:
         work.wait()
-    assert (nested.wait() == 4).all()
     work = dist.all_reduce(tensor, async_op=True)
     while not work.is_completed():
         pass

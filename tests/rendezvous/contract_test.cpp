@@ -100,6 +100,7 @@ TEST(CommunicatorsOfSession, HaveSeveralMembersInEachWorker) {
     Session session(self.options());
     const auto communicators = session.make_communicators({.timeout_seconds = 60}, 3);
     std::vector<std::thread> members;
+    members.reserve(communicators.size());
     for (const auto& communicator : communicators) {
       members.emplace_back([&communicator] {
         ASSERT_EQ(communicator->size(), 12);

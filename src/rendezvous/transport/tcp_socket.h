@@ -29,6 +29,7 @@ struct Label {
   std::uint16_t group = 0;    ///< its number
   std::uint16_t channel = 0;  ///< of Transport, or kControl
 
+  // NOLINTNEXTLINE(modernize-use-nullptr): the check takes the default's comparison with 0 for a pointer
   auto operator<=>(const Label&) const = default;
 };
 
