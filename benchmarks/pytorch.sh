@@ -42,8 +42,10 @@ trap 'rm -f "$output"' EXIT
 for count in ${ranks//,/ }; do
   "$python" -m torch.distributed.run --nproc-per-node="$count" "$here/pytorch/collectives.py" --rounds "$rounds" \
     --largest "$largest" 2>&1 | grep -v Warning | tee -a "$output" | grep -v '^ratio '
-  "$python" -m torch.distributed.run --nproc-per-node="$count" "$here/pytorch/training_step.py" --rounds "$rounds" 2>&1 |
-    grep -v Warning
+  for memory in "" --heap; do
+    "$python" -m torch.distributed.run --nproc-per-node="$count" "$here/pytorch/training_step.py" --rounds "$rounds" $memory 2>&1 |
+      grep -v Warning
+  done
   "$python" -m torch.distributed.run --nproc-per-node="$count" "$here/pytorch/decoding.py" --rounds "$rounds" 2>&1 |
     grep -v Warning
 done
