@@ -37,8 +37,12 @@ if [[ -z $python ]]; then
 fi
 
 export OMP_NUM_THREADS=1
-output=$(mktemp)
-trap 'rm -f "$output"' EXIT
+# torchrun leaves folders there.
+TMPDIR=$(mktemp -d)
+export TMPDIR
+trap 'rm -rf "$TMPDIR"' EXIT
+output=$TMPDIR/ratios
+touch "$output"
 for count in ${ranks//,/ }; do
   "$python" -m torch.distributed.run --nproc-per-node="$count" "$here/pytorch/collectives.py" --rounds "$rounds" \
     --largest "$largest" 2>&1 | grep -v Warning | tee -a "$output" | grep -v '^ratio '

@@ -15,4 +15,8 @@ if ! missing=$("$python" -c 'import cohort_torch, pytest' 2>&1); then
   exit 77
 fi
 export OMP_NUM_THREADS=1
-exec "$python" -m pytest -q -p no:cacheprovider "$3"
+# torchrun and torch.compile leave folders there.
+TMPDIR=$(mktemp -d)
+export TMPDIR
+trap 'rm -rf "$TMPDIR"' EXIT
+"$python" -m pytest -q -p no:cacheprovider "$3"
