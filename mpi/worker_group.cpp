@@ -1,9 +1,7 @@
 #include "worker_group.h"
 
 #include <algorithm>
-#include <cstring>
 #include <exception>
-#include <numeric>
 #include <utility>
 
 #include <cohort/base/config.h>
@@ -15,15 +13,6 @@
 #include "transport/shared_comms.h"
 
 namespace cohort::mpi {
-namespace {
-
-/// What a worker says when a group is split.
-struct Choice {
-  int color = 0;
-  int key = 0;
-};
-
-}  // namespace
 
 WorkerGroup::WorkerGroup(std::shared_ptr<MpiEnvironment> environment, Comm comm,
                          std::vector<WorkerInfo> workers)
@@ -49,16 +38,9 @@ WorkerGroup::~WorkerGroup() {
 }
 
 void WorkerGroup::connect_memory() {
-  node_memory_ =
-      NodeMemory::connect(rank_, workers_, [this](std::string_view blob) { return exchange(blob); });
-  const std::vector<std::string> answers = exchange(node_memory_->shared() ? "shared" : "apart");
-  nodes_ = workers_;
-  for (WorkerInfo& worker : nodes_) {
-    if (answers[static_cast<std::size_t>(worker.rank)] == "apart") worker.node = size() + worker.rank;
-  }
-  std::vector<int> everyone(workers_.size());
-  std::iota(everyone.begin(), everyone.end(), 0);
-  nodes_ = renumbered(nodes_, everyone);
+  const auto exchange_blobs = [this](std::string_view blob) { return exchange(blob); };
+  node_memory_ = NodeMemory::connect(rank_, workers_, exchange_blobs);
+  nodes_ = with_nodes_by_memory(workers_, node_memory_->shared(), exchange_blobs);
 }
 
 void WorkerGroup::close() {
@@ -81,17 +63,8 @@ bool WorkerGroup::neighbours_are_apart() const {
 }
 
 std::unique_ptr<Bootstrap> WorkerGroup::split(int color, int key) {
-  const Choice own{color, key};
-  std::string blob(sizeof own, '\0');
-  std::memcpy(blob.data(), &own, sizeof own);
-  std::vector<Choice> choices(workers_.size());
-  const std::vector<std::string> blobs = exchange_->all_gather(RoundKind::kSplit, blob);
-  for (std::size_t i = 0; i < blobs.size(); ++i) std::memcpy(&choices[i], blobs[i].data(), sizeof own);
-
-  std::vector<int> ranks;
-  for (std::size_t i = 0; i < choices.size(); ++i)
-    if (choices[i].color == color) ranks.push_back(static_cast<int>(i));
-  std::ranges::stable_sort(ranks, {}, [&](int rank) { return choices[static_cast<std::size_t>(rank)].key; });
+  const std::vector<int> ranks =
+      ranks_of_color(exchange_->all_gather(RoundKind::kSplit, to_blob(SplitChoice{color, key})), color);
 
   Comm comm;
   {
@@ -130,11 +103,7 @@ std::vector<std::unique_ptr<Communicator>> WorkerGroup::make_communicators(
 }
 
 std::vector<AgreedSettings> WorkerGroup::exchange_settings(const AgreedSettings& own) {
-  const std::vector<std::string> blobs =
-      exchange_->all_gather(RoundKind::kMakeCommunicator, {reinterpret_cast<const char*>(&own), sizeof own});
-  std::vector<AgreedSettings> settings(workers_.size());
-  for (std::size_t i = 0; i < blobs.size(); ++i) std::memcpy(&settings[i], blobs[i].data(), sizeof own);
-  return settings;
+  return settings_in(exchange_->all_gather(RoundKind::kMakeCommunicator, to_blob(own)));
 }
 
 void WorkerGroup::require_threads_may_communicate(std::span<const AgreedSettings> by_worker) const {

@@ -27,15 +27,7 @@ void CallQueue::end() {
   std::vector<std::jthread> threads;
   {
     Lock lock(mutex_);
-    while (!queue_.empty() || making_) {
-      if (!making_) {
-        make_first(lock);
-        continue;
-      }
-      ++waiters_;
-      changed_.wait(lock);
-      --waiters_;
-    }
+    finish_all(lock);
     ending_ = true;
     threads = std::move(threads_);
   }
@@ -46,8 +38,8 @@ void CallQueue::end() {
   }
 }
 
-void CallQueue::enter() {
-  Lock lock(mutex_);
+/// Until no call is made or waits.
+void CallQueue::finish_all(Lock& lock) {
   while (making_ || !queue_.empty()) {
     if (!making_) {
       make_first(lock);
@@ -57,6 +49,11 @@ void CallQueue::enter() {
     changed_.wait(lock);
     --waiters_;
   }
+}
+
+void CallQueue::enter() {
+  Lock lock(mutex_);
+  finish_all(lock);
   making_ = true;
 }
 

@@ -81,6 +81,7 @@ class CallQueue : public std::enable_shared_from_this<CallQueue> {
   void enter();
   void leave();
   void make_first(Lock& lock);
+  void finish_all(Lock& lock);
   void serve();
   void start_thread_if_all_are_busy();
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
+#include <numeric>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -160,6 +161,57 @@ void require_same_round_kind(std::span<const WorkerInfo> workers, std::span<cons
   throw InvalidArgument(ErrorOrigin{round, culprit.rank, culprit.host},
                         fmt::format("{}: all workers must use their Session alike, but {}, while {}", round,
                                     list(workers, vote.odd, deed), list(workers, {&vote.usual, 1}, deed)));
+}
+
+namespace {
+
+template <class T>
+std::string blob_of(const T& value) {
+  return {reinterpret_cast<const char*>(&value), sizeof value};
+}
+
+/// Of values that each worker has made into a blob.
+template <class T>
+std::vector<T> values_in(std::span<const std::string> blobs) {
+  std::vector<T> values(blobs.size());
+  for (std::size_t i = 0; i < blobs.size(); ++i) {
+    COHORT_CHECK(blobs[i].size() == sizeof(T));
+    std::memcpy(&values[i], blobs[i].data(), sizeof(T));
+  }
+  return values;
+}
+
+}  // namespace
+
+std::string to_blob(const AgreedSettings& settings) { return blob_of(settings); }
+
+std::vector<AgreedSettings> settings_in(std::span<const std::string> blobs) {
+  return values_in<AgreedSettings>(blobs);
+}
+
+std::string to_blob(const SplitChoice& choice) { return blob_of(choice); }
+
+std::vector<int> ranks_of_color(std::span<const std::string> blobs, int color) {
+  const auto choices = values_in<SplitChoice>(blobs);
+  std::vector<int> ranks;
+  for (std::size_t i = 0; i < choices.size(); ++i)
+    if (choices[i].color == color) ranks.push_back(static_cast<int>(i));
+  std::ranges::stable_sort(ranks, {}, [&](int rank) { return choices[static_cast<std::size_t>(rank)].key; });
+  return ranks;
+}
+
+std::vector<WorkerInfo> with_nodes_by_memory(std::span<const WorkerInfo> workers, bool can_share,
+                                             const BlobExchange& exchange) {
+  constexpr const char* kApart = "apart";
+  const std::vector<std::string> answers = exchange(can_share ? "shared" : kApart);
+  std::vector<WorkerInfo> nodes(workers.begin(), workers.end());
+  std::vector<int> everyone(nodes.size());
+  std::iota(everyone.begin(), everyone.end(), 0);
+  for (WorkerInfo& worker : nodes) {
+    if (answers[static_cast<std::size_t>(worker.rank)] == kApart)
+      worker.node = static_cast<int>(nodes.size()) + worker.rank;
+  }
+  return renumbered(nodes, everyone);
 }
 
 }  // namespace cohort

@@ -13,6 +13,8 @@
 
 #include <cohort/cluster/worker.h>
 
+#include "descriptor_exchange.h"
+
 namespace cohort {
 
 /// @throws InvalidArgument naming those whose version is not that of most.
@@ -42,6 +44,8 @@ struct AgreedSettings {
   /// Whether any thread may call what carries its messages, one at a time; it may differ.
   bool any_thread = true;
 };
+[[nodiscard]] std::string to_blob(const AgreedSettings& settings);
+[[nodiscard]] std::vector<AgreedSettings> settings_in(std::span<const std::string> blobs);
 
 /// @throws InvalidArgument naming those whose settings are not those of most.
 void require_same_settings(std::span<const WorkerInfo> workers, std::span<const AgreedSettings> settings);
@@ -49,6 +53,22 @@ void require_same_settings(std::span<const WorkerInfo> workers, std::span<const 
 /// `ranks` are those of the group that each means, as the end of a sentence.
 /// @throws InvalidArgument naming those that mean another group than most.
 void require_same_group(std::span<const WorkerInfo> workers, std::span<const std::string> ranks);
+
+/// What a worker says when a group is split.
+struct SplitChoice {
+  int color = 0;
+  int key = 0;
+};
+[[nodiscard]] std::string to_blob(const SplitChoice& choice);
+
+/// The workers that have chosen `color`, by key, and by rank where keys are equal. `blobs` are the choices of
+/// all, by rank.
+[[nodiscard]] std::vector<int> ranks_of_color(std::span<const std::string> blobs, int color);
+
+/// The workers with the nodes that communicators have: one that cannot share the memory of its node's other
+/// workers has a node of its own. Collective over the workers, each of which says whether it can.
+[[nodiscard]] std::vector<WorkerInfo> with_nodes_by_memory(std::span<const WorkerInfo> workers,
+                                                           bool can_share, const BlobExchange& exchange);
 
 /// What the workers do together. One that ends while others go on is found out by it.
 enum class RoundKind : std::int32_t { kExchange, kMakeCommunicator, kSplit, kEnd, kStart };

@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstring>
 #include <exception>
 #include <numeric>
 #include <utility>
@@ -102,16 +101,9 @@ void Cluster::watch_others() {
 }
 
 void Cluster::connect_memory() {
-  memory_ = NodeMemory::connect(options_.rank, started_.workers,
-                                [this](std::string_view blob) { return exchange(blob); });
-  const std::vector<std::string> answers = exchange(memory_->shared() ? "shared" : "apart");
-  nodes_ = started_.workers;
-  for (WorkerInfo& worker : nodes_) {
-    if (answers[static_cast<std::size_t>(worker.rank)] == "apart") worker.node = options_.size + worker.rank;
-  }
-  std::vector<int> everyone(nodes_.size());
-  std::iota(everyone.begin(), everyone.end(), 0);
-  nodes_ = renumbered(nodes_, everyone);
+  const auto exchange_blobs = [this](std::string_view blob) { return exchange(blob); };
+  memory_ = NodeMemory::connect(options_.rank, started_.workers, exchange_blobs);
+  nodes_ = with_nodes_by_memory(started_.workers, memory_->shared(), exchange_blobs);
 }
 
 /// In a process that was forked from the worker nothing ends: the threads, the connections and the workers
@@ -120,27 +112,6 @@ std::shared_ptr<Cluster> make_cluster(SessionOptions options) {
   return {new Cluster(std::move(options)), [process = ::getpid()](Cluster* cluster) {
             if (::getpid() == process) delete cluster;
           }};
-}
-
-/// What a worker says when a group is split.
-struct Choice {
-  int color = 0;
-  int key = 0;
-};
-
-template <class T>
-std::string to_blob(const T& value) {
-  return {reinterpret_cast<const char*>(&value), sizeof value};
-}
-
-template <class T>
-std::vector<T> from_blobs(std::span<const std::string> blobs) {
-  std::vector<T> values(blobs.size());
-  for (std::size_t i = 0; i < blobs.size(); ++i) {
-    COHORT_CHECK(blobs[i].size() == sizeof(T));
-    std::memcpy(&values[i], blobs[i].data(), sizeof(T));
-  }
-  return values;
 }
 
 class Members final : public Group {
@@ -245,12 +216,8 @@ std::unique_ptr<Group> Members::make_group(std::span<const int> ranks, std::stri
 }
 
 std::unique_ptr<Bootstrap> Members::split(int color, int key) {
-  const std::vector<Choice> choices =
-      from_blobs<Choice>(exchange_->all_gather(RoundKind::kSplit, to_blob(Choice{color, key})));
-  std::vector<int> ranks;
-  for (std::size_t i = 0; i < choices.size(); ++i)
-    if (choices[i].color == color) ranks.push_back(static_cast<int>(i));
-  std::ranges::stable_sort(ranks, {}, [&](int rank) { return choices[static_cast<std::size_t>(rank)].key; });
+  const std::vector<int> ranks =
+      ranks_of_color(exchange_->all_gather(RoundKind::kSplit, to_blob(SplitChoice{color, key})), color);
   return make_group(ranks, fmt::format("split {}: {}", ++splits_, color));
 }
 
@@ -260,7 +227,7 @@ std::vector<std::unique_ptr<Communicator>> Members::make_communicators(const Com
   static_cast<void>(options.deadline());
   if (members < 1)
     throw InvalidArgument("a communicator needs at least one member per worker, not {}", members);
-  require_same_settings(workers_, from_blobs<AgreedSettings>(exchange_->all_gather(
+  require_same_settings(workers_, settings_in(exchange_->all_gather(
                                       RoundKind::kMakeCommunicator,
                                       to_blob(AgreedSettings{members, options.reproducible, true}))));
   NodeGroupOptions node = node_options(options, members);
