@@ -47,7 +47,7 @@ constexpr std::array<std::string_view, 4> kSetByModules{"COHORT_ROOT", "COHORT_H
                                                         "COHORT_VERSION"};
 constexpr double kNoLimit = std::numeric_limits<double>::infinity();
 
-constexpr std::array<SettingSpec, 23> kSpecs{{
+constexpr std::array<SettingSpec, 24> kSpecs{{
     {"COHORT_LOG_LEVEL", SettingType::kChoice, "warning", "debug|info|warning|error|off", 0, 0,
      "least severe level that is logged to standard error"},
     {"COHORT_COLLECTIVE_TIMEOUT_SECONDS", SettingType::kSeconds, "600", "", 0, kNoLimit,
@@ -97,6 +97,9 @@ constexpr std::array<SettingSpec, 23> kSpecs{{
     {"COHORT_NCCL_LIBRARY", SettingType::kText, "", "", 0, 0,
      "NCCL's shared library, libnccl.so.2, by its path or name; empty: one that is loaded already, the one "
      "next to the header that Cohort was built with, or the system's"},
+    {"COHORT_MPI_CALLS", SettingType::kChoice, "all", "all|exact|none", 0, 0,
+     "which collectives of an MPI program that runs with libcohort-mpi.so Cohort carries out: all that it can, "
+     "those whose results have the same bits whoever carries them out, or none"},
     {"COHORT_TASK_FD", SettingType::kInteger, "-1", "", -1, 1 << 20,
      "descriptor from which a task that cohort-run --roles has started reads its place in the cluster; set "
      "by "
@@ -302,6 +305,8 @@ std::string Config::prometheus() const { return find("COHORT_PROMETHEUS").value;
 std::string Config::report() const { return find("COHORT_REPORT").value; }
 
 std::string Config::snapshot_folder() const { return find("COHORT_SNAPSHOT_FOLDER").value; }
+
+std::string Config::mpi_calls() const { return find("COHORT_MPI_CALLS").value; }
 
 int Config::restarts() const { return static_cast<int>(number_of(find("COHORT_RESTARTS"))); }
 

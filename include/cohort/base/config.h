@@ -51,6 +51,9 @@ class Config {
   [[nodiscard]] std::span<const Setting> settings() const& noexcept { return settings_; }
   [[nodiscard]] std::vector<Setting> settings() && { return std::move(settings_); }
 
+  /// Whether the environment has the setting of this name, which is one of the table.
+  [[nodiscard]] bool is_set(std::string_view name) const { return find(name).from_environment; }
+
   [[nodiscard]] std::string log_level() const;
   [[nodiscard]] std::chrono::duration<double> collective_timeout() const;
   [[nodiscard]] std::chrono::duration<double> fault_grace() const;
@@ -72,6 +75,7 @@ class Config {
   [[nodiscard]] std::string prometheus() const;
   [[nodiscard]] std::string snapshot_folder() const;
   [[nodiscard]] std::string nccl_library() const;
+  [[nodiscard]] std::string mpi_calls() const;
   [[nodiscard]] int restarts() const;
   [[nodiscard]] int task_descriptor() const;
 

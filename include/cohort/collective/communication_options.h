@@ -54,6 +54,11 @@ struct CommunicationOptions {
   /// strategies and Works that have them. See call_hooks.h.
   const CallHooks* hooks = nullptr;
 
+  /// Called by a thread that waits in a call for other members, every few microseconds: for what it must move
+  /// on meanwhile, such as the messages of another library. Such a thread does not sleep. Must not throw, nor
+  /// call the communicator. Null: none. Not part of what members agree on.
+  void (*while_waiting)() = nullptr;
+
   /// These options with the fields of `other` that were set: a time-out (also 0), packs above 0, an
   /// implementation that is not kAuto.
   [[nodiscard]] CommunicationOptions merge(const CommunicationOptions& other) const;

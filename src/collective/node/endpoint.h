@@ -329,7 +329,7 @@ class Endpoint {
   /// What follows those polls: not inline, as most calls never come here.
   template <class Condition>
   [[gnu::noinline]] void wait_longer(const CollectiveCall& call, Condition condition) {
-    Waiting waiting(group_->oversubscribed());
+    Waiting waiting(group_->oversubscribed(), group_->while_waiting());
     do {
       if (waiting.is_time_to_check()) failure_watch_.check(call, waiting);
       if (!waiting.naps()) {

@@ -274,7 +274,7 @@ void NodeCommunicatorImpl::wait(const Operation& operation) {
 
 void NodeCommunicatorImpl::drive_to_end_of(const Operation& operation) {
   waiters_.fetch_add(1, std::memory_order_relaxed);
-  Waiting waiting(group().oversubscribed());
+  Waiting waiting(group().oversubscribed(), group().while_waiting());
   while (!operation.finished.load(std::memory_order_acquire)) {
     std::unique_lock lock(driving_, std::defer_lock);
     if (starters_.load(std::memory_order_relaxed) > 0 || !lock.try_lock()) {
@@ -283,7 +283,7 @@ void NodeCommunicatorImpl::drive_to_end_of(const Operation& operation) {
       continue;
     }
     if (advance()) {
-      waiting = Waiting(group().oversubscribed());
+      waiting = Waiting(group().oversubscribed(), group().while_waiting());
       continue;
     }
     lock.unlock();

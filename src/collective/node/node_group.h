@@ -111,6 +111,9 @@ class NodeGroup {
     return timeout_of(call, timeout_);
   }
 
+  /// What a thread that waits calls every few microseconds; null: nothing.
+  [[nodiscard]] auto while_waiting() const noexcept { return while_waiting_; }
+
   /// True if reproducible results were asked for and this operation's result depends on the order: then
   /// operands are combined by rank.
   [[nodiscard]] bool fixes_order_of(const CollectiveCall& call) const noexcept;
@@ -183,6 +186,7 @@ class NodeGroup {
   bool shares_cores_ = false;  ///< there are more members on this host than cores
   bool oversubscribed_ = false;
   std::chrono::duration<double> timeout_;
+  void (*while_waiting_)();
   bool reproducible_;
   bool blocks_in_heap_;
   bool any_thread_;

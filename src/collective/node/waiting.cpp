@@ -19,6 +19,9 @@ using namespace std::chrono_literals;
 /// Reading the clock costs as much as several polls, so most polls do without.
 constexpr unsigned kPollsPerReading = 64;
 
+/// Polls from one call of what is to be done meanwhile to the next, if they do not give the core away.
+constexpr unsigned kPollsPerCall = 16;
+
 constexpr auto kBetweenLooks = 1ms;
 
 /// Longer pauses between two readings of the clock are time in which this process was suspended, and the
@@ -83,6 +86,7 @@ void Waiting::give_way() const {
 
 bool Waiting::is_time_to_check() {
   ++polls_;
+  if (meanwhile_ != nullptr && (polls_ >= polls_before_yielding_ || polls_ % kPollsPerCall == 1)) meanwhile_();
   if (!naps_ && polls_ < polls_before_yielding_ && polls_ % kPollsPerReading != 0) return false;
   const Clock::time_point before = std::exchange(now_, Clock::now());
   if (!timed_) {
@@ -92,7 +96,7 @@ bool Waiting::is_time_to_check() {
   } else if (now_ - before > kLongestPause) {
     started_ += now_ - before - kLongestPause;
   }
-  naps_ = now_ - started_ >= kUntilFirstNap;
+  naps_ = meanwhile_ == nullptr && now_ - started_ >= kUntilFirstNap;
   if (now_ < next_check_) return false;
   next_check_ = now_ + kBetweenLooks;
   return true;

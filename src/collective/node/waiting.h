@@ -22,9 +22,10 @@ class Waiting {
  public:
   using Clock = MonotonicClock;
 
-  /// Where members outnumber cores, the one that is waited for may need this very core.
-  explicit Waiting(bool oversubscribed) noexcept
-      : polls_before_yielding_(oversubscribed ? kFewPolls : kManyPolls) {}
+  /// Where members outnumber cores, the one that is waited for may need this very core. `meanwhile`, if there
+  /// is one, is called between polls; such a wait never sleeps.
+  explicit Waiting(bool oversubscribed, void (*meanwhile)() = nullptr) noexcept
+      : polls_before_yielding_(oversubscribed ? kFewPolls : kManyPolls), meanwhile_(meanwhile) {}
 
   /// Between two polls without success: gives the core away or sleeps, if it is time for that.
   void give_way() const;
@@ -46,6 +47,7 @@ class Waiting {
   static constexpr unsigned kManyPolls = 20'000;
 
   unsigned polls_before_yielding_;
+  void (*meanwhile_)();
   unsigned polls_ = 0;
   bool timed_ = false;
   bool naps_ = false;

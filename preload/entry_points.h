@@ -1,0 +1,57 @@
+// The functions that libcohort-mpi.so has in place of those of the MPI library, with their numbers of
+// arguments. Each argument is an integer or a pointer, so that the number is all that a call needs to be
+// passed on, whichever MPI it is for.
+#pragma once
+
+/// COHORT_X(NAME, ARGUMENTS): the functions of C.
+#define COHORT_C_ENTRY_POINTS(COHORT_X)   \
+  COHORT_X(MPI_Init, 2)                   \
+  COHORT_X(MPI_Init_thread, 4)            \
+  COHORT_X(MPI_Finalize, 0)               \
+  COHORT_X(MPI_Barrier, 1)                \
+  COHORT_X(MPI_Bcast, 5)                  \
+  COHORT_X(MPI_Reduce, 7)                 \
+  COHORT_X(MPI_Allreduce, 6)              \
+  COHORT_X(MPI_Allgather, 7)              \
+  COHORT_X(MPI_Allgatherv, 8)             \
+  COHORT_X(MPI_Gather, 8)                 \
+  COHORT_X(MPI_Scatter, 8)                \
+  COHORT_X(MPI_Reduce_scatter, 6)         \
+  COHORT_X(MPI_Reduce_scatter_block, 6)   \
+  COHORT_X(MPI_Alltoall, 7)               \
+  COHORT_X(MPI_Bcast_c, 5)                \
+  COHORT_X(MPI_Reduce_c, 7)               \
+  COHORT_X(MPI_Allreduce_c, 6)            \
+  COHORT_X(MPI_Allgather_c, 7)            \
+  COHORT_X(MPI_Allgatherv_c, 8)           \
+  COHORT_X(MPI_Gather_c, 8)               \
+  COHORT_X(MPI_Scatter_c, 8)              \
+  COHORT_X(MPI_Reduce_scatter_c, 6)       \
+  COHORT_X(MPI_Reduce_scatter_block_c, 6) \
+  COHORT_X(MPI_Alltoall_c, 7)
+
+/// COHORT_X(NAME, ARGUMENTS): the functions of Fortran, which have a place for the error code more. Only Open
+/// MPI's call those of C by their PMPI names, past us; MPICH's and Intel's call MPI_Bcast and so on.
+/// NAME is without the underscores of compilers: see COHORT_FORTRAN_NAMES.
+#define COHORT_FORTRAN_ENTRY_POINTS(COHORT_X) \
+  COHORT_X(mpi_init, 1)                       \
+  COHORT_X(mpi_init_thread, 3)                \
+  COHORT_X(mpi_finalize, 1)                   \
+  COHORT_X(mpi_barrier, 2)                    \
+  COHORT_X(mpi_bcast, 6)                      \
+  COHORT_X(mpi_reduce, 8)                     \
+  COHORT_X(mpi_allreduce, 7)                  \
+  COHORT_X(mpi_allgather, 8)                  \
+  COHORT_X(mpi_allgatherv, 9)                 \
+  COHORT_X(mpi_gather, 9)                     \
+  COHORT_X(mpi_scatter, 9)                    \
+  COHORT_X(mpi_reduce_scatter, 7)             \
+  COHORT_X(mpi_reduce_scatter_block, 7)       \
+  COHORT_X(mpi_alltoall, 8)
+
+/// COHORT_X(NAME, ARGUMENTS): mpif.h and `use mpi` with one or two underscores, and `use mpi_f08`, where the
+/// place for the error code may be null.
+#define COHORT_FORTRAN_NAMES(COHORT_X, NAME, ARGUMENTS) \
+  COHORT_X(NAME##_, ARGUMENTS)                          \
+  COHORT_X(NAME##__, ARGUMENTS)                         \
+  COHORT_X(NAME##_f08_, ARGUMENTS)

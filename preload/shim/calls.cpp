@@ -1,0 +1,359 @@
+#include "calls.h"
+
+#include <algorithm>
+#include <cstring>
+#include <exception>
+#include <functional>
+#include <numeric>
+#include <optional>
+#include <span>
+
+#include <cohort/base/error.h>
+#include <cohort/collective/collective_call.h>
+
+#include "communicators.h"
+#include "datatypes.h"
+
+namespace cohort::preload {
+namespace {
+
+constexpr Outcome kByMpi{};
+constexpr Outcome kDone{.served = true};
+
+/// What the members share of a communicator that Cohort serves; null: it does not.
+ServedCommunicator* served(MPI_Comm comm) {
+  ServedCommunicator* const found = Communicators::of_this_process().find(comm);
+  return found != nullptr && found->communicator != nullptr ? found : nullptr;
+}
+
+CollectiveCall call_of(CollectiveKind kind, const std::byte* input, std::byte* output, std::size_t elements,
+                       DType dtype = DType::kUInt8, int root = 0) {
+  CollectiveCall call;
+  call.kind = kind;
+  call.dtype = dtype;
+  call.elements = elements;
+  call.root = root;
+  call.input = input;
+  call.output = output;
+  return call;
+}
+
+const std::byte* bytes_at(const void* data) { return static_cast<const std::byte*>(data); }
+std::byte* bytes_at(void* data) { return static_cast<std::byte*>(data); }
+
+/// Makes the call by `body`. Its error ends it as the MPI's own do.
+template <class Body>
+Outcome carry_out_as(const char* function, MPI_Comm comm, const Body& body) {
+  try {
+    body();
+    return kDone;
+  } catch (const std::exception& error) {
+    return {.served = true, .status = fail(comm, function, error)};
+  }
+}
+
+Outcome carry_out_as(const char* function, const ServedCommunicator& served, MPI_Comm comm,
+                     const CollectiveCall& call) {
+  return carry_out_as(function, comm, [&] { carry_out(*served.communicator, call); });
+}
+
+bool is_root_of(const ServedCommunicator& served, int root) { return root >= 0 && root < served.size; }
+
+void require_same_bytes(std::size_t sent, std::size_t received) {
+  if (sent == received) return;
+  throw InvalidArgument("this rank sends {} bytes where it receives {} from itself", sent, received);
+}
+
+/// The operator for a reduction of `count` elements that is to be served.
+std::optional<Reduction> served_reduction(MPI_Datatype type, MPI_Op op) {
+  const std::optional<Reduction> reduction = reduction_of(type, op);
+  if (!reduction || (Communicators::of_this_process().only_exact() && !reduction->is_exact))
+    return std::nullopt;
+  return reduction;
+}
+
+/// What a member contributes is in one piece at the start of a call, and what it gets at the end.
+struct Moved {
+  Packed input;
+  Packed output;
+  std::size_t block;  ///< bytes that each member contributes
+};
+
+}  // namespace
+
+Outcome barrier(MPI_Comm comm) {
+  const ServedCommunicator* const group = served(comm);
+  if (group == nullptr) return kByMpi;
+  return carry_out_as("MPI_Barrier", *group, comm, call_of(CollectiveKind::kBarrier, nullptr, nullptr, 0));
+}
+
+template <class Count>
+Outcome bcast(void* buffer, Count count, MPI_Datatype type, int root, MPI_Comm comm) {
+  const ServedCommunicator* const group = served(comm);
+  if (group == nullptr || count < 0 || !is_root_of(*group, root)) return kByMpi;
+  const Elements elements(buffer, static_cast<std::size_t>(count), type);
+  const std::optional<std::size_t> bytes = elements.bytes();
+  if (!bytes) return kByMpi;
+  if (*bytes == 0) return kDone;
+  if (elements.in_one_piece()) [[likely]] {
+    return carry_out_as("MPI_Bcast", *group, comm,
+                        call_of(CollectiveKind::kBroadcast, elements.buffer, elements.buffer, *bytes,
+                                DType::kUInt8, root));
+  }
+  return carry_out_as("MPI_Bcast", comm, [&] {
+    Packed data(elements, *bytes);
+    if (group->rank == root) data.read();
+    carry_out(*group->communicator, call_of(CollectiveKind::kBroadcast, data.data(), data.data(), *bytes,
+                                            DType::kUInt8, root));
+    if (group->rank != root) data.write();
+  });
+}
+
+template <class Count>
+Outcome reduce(const void* input, void* output, Count count, MPI_Datatype type, MPI_Op op, int root,
+               MPI_Comm comm) {
+  const ServedCommunicator* const group = served(comm);
+  if (group == nullptr || count < 0 || !is_root_of(*group, root)) return kByMpi;
+  const std::optional<Reduction> reduction = served_reduction(type, op);
+  if (!reduction) return kByMpi;
+  if (count == 0) return kDone;
+  const bool is_root = group->rank == root;
+  CollectiveCall call =
+      call_of(CollectiveKind::kReduce, bytes_at(is_root && input == MPI_IN_PLACE ? output : input),
+              is_root ? bytes_at(output) : nullptr, static_cast<std::size_t>(count) * reduction->numbers,
+              reduction->dtype, root);
+  call.op = reduction->op;
+  return carry_out_as("MPI_Reduce", *group, comm, call);
+}
+
+template <class Count>
+Outcome allreduce(const void* input, void* output, Count count, MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
+  const ServedCommunicator* const group = served(comm);
+  if (group == nullptr || count < 0) return kByMpi;
+  const std::optional<Reduction> reduction = served_reduction(type, op);
+  if (!reduction) return kByMpi;
+  if (count == 0) return kDone;
+  CollectiveCall call =
+      call_of(CollectiveKind::kAllReduce, bytes_at(input == MPI_IN_PLACE ? output : input), bytes_at(output),
+              static_cast<std::size_t>(count) * reduction->numbers, reduction->dtype);
+  call.op = reduction->op;
+  return carry_out_as("MPI_Allreduce", *group, comm, call);
+}
+
+template <class Count>
+Outcome allgather(const void* input, Count input_count, MPI_Datatype input_type, void* output,
+                  Count output_count, MPI_Datatype output_type, MPI_Comm comm) {
+  const ServedCommunicator* const group = served(comm);
+  if (group == nullptr || output_count < 0) return kByMpi;
+  const auto members = static_cast<std::size_t>(group->size);
+  const auto rank = static_cast<std::size_t>(group->rank);
+  const auto count = static_cast<std::size_t>(output_count);
+  const Elements all(output, count * members, output_type);
+  const std::optional<std::size_t> total = all.bytes();
+  if (!total) return kByMpi;
+  const bool in_place = input == MPI_IN_PLACE;
+  if (!in_place && input_count < 0) return kByMpi;
+  const Elements own = in_place ? all.part(rank * count, count)
+                                : Elements(input, static_cast<std::size_t>(input_count), input_type);
+  const std::optional<std::size_t> block = own.bytes();
+  if (!block) return kByMpi;
+  if (*block == 0 && *total == 0) return kDone;
+  return carry_out_as("MPI_Allgather", comm, [&] {
+    require_same_bytes(*block, *total / members);
+    Packed from(own, *block);
+    Packed to(all, *total);
+    from.read();
+    carry_out(*group->communicator, call_of(CollectiveKind::kAllGather, from.data(), to.data(), *block));
+    to.write();
+  });
+}
+
+template <class Count, class Offset>
+Outcome allgatherv(const void* input, Count input_count, MPI_Datatype input_type, void* output,
+                   const Count* output_counts, const Offset* offsets, MPI_Datatype output_type,
+                   MPI_Comm comm) {
+  ServedCommunicator* const group = served(comm);
+  if (group == nullptr || output_counts == nullptr || offsets == nullptr) return kByMpi;
+  const auto members = static_cast<std::size_t>(group->size);
+  const auto rank = static_cast<std::size_t>(group->rank);
+  const std::optional<std::size_t> each = Elements(output, 1, output_type).bytes();
+  const bool in_place = input == MPI_IN_PLACE;
+  if (!each || (!in_place && input_count < 0)) return kByMpi;
+
+  const Elements whole(output, 1, output_type);
+  const auto block_of = [&](std::size_t member) {
+    // Elements::part goes on from the buffer, forwards; offsets may be negative.
+    Elements block = whole.at(static_cast<std::ptrdiff_t>(offsets[member]));
+    block.count = static_cast<std::size_t>(output_counts[member]);
+    return block;
+  };
+  group->counts.assign(members, 0);
+  std::size_t total = 0;
+  bool in_one_piece = whole.in_one_piece();
+  for (std::size_t member = 0; member < members; ++member) {
+    if (output_counts[member] < 0) return kByMpi;
+    group->counts[member] = static_cast<std::size_t>(output_counts[member]) * *each;
+    in_one_piece = in_one_piece && (group->counts[member] == 0 ||
+                                    block_of(member).buffer == block_of(0).buffer + total);
+    total += group->counts[member];
+  }
+  if (total == 0) return kDone;
+  const Elements own =
+      in_place ? block_of(rank) : Elements(input, static_cast<std::size_t>(input_count), input_type);
+  const std::optional<std::size_t> own_bytes = own.bytes();
+  if (!own_bytes) return kByMpi;
+  return carry_out_as("MPI_Allgatherv", comm, [&] {
+    require_same_bytes(*own_bytes, group->counts[rank]);
+    Packed from(own, *own_bytes);
+    from.read();
+    std::vector<std::byte> room(in_one_piece ? 0 : total);
+    std::byte* const to = in_one_piece ? block_of(0).buffer : room.data();
+    CollectiveCall call = call_of(CollectiveKind::kAllGather, from.data(), to, *own_bytes);
+    call.counts = group->counts;
+    carry_out(*group->communicator, call);
+    if (in_one_piece) return;
+    std::span<const std::byte> rest(room);
+    for (std::size_t member = 0; member < members; ++member) {
+      block_of(member).unpack(rest.first(group->counts[member]));
+      rest = rest.subspan(group->counts[member]);
+    }
+  });
+}
+
+template <class Count>
+Outcome gather(const void* input, Count input_count, MPI_Datatype input_type, void* output,
+               Count output_count, MPI_Datatype output_type, int root, MPI_Comm comm) {
+  const ServedCommunicator* const group = served(comm);
+  if (group == nullptr || !is_root_of(*group, root)) return kByMpi;
+  const bool is_root = group->rank == root;
+  const bool in_place = is_root && input == MPI_IN_PLACE;
+  if ((is_root && output_count < 0) || (!in_place && input_count < 0)) return kByMpi;
+  const auto members = static_cast<std::size_t>(group->size);
+  const auto count = is_root ? static_cast<std::size_t>(output_count) : 0;
+  const Elements all = is_root ? Elements(output, count * members, output_type) : Elements();
+  const Elements own = in_place ? all.part(static_cast<std::size_t>(root) * count, count)
+                                : Elements(input, static_cast<std::size_t>(input_count), input_type);
+  const std::optional<std::size_t> block = own.bytes();
+  const std::optional<std::size_t> total = is_root ? all.bytes() : 0;
+  if (!block || !total) return kByMpi;
+  if (*block == 0 && *total == 0) return kDone;
+  return carry_out_as("MPI_Gather", comm, [&] {
+    if (is_root) require_same_bytes(*block, *total / members);
+    Packed from(own, *block);
+    Packed to(all, *total);
+    from.read();
+    carry_out(*group->communicator, call_of(CollectiveKind::kGather, from.data(),
+                                            is_root ? to.data() : nullptr, *block, DType::kUInt8, root));
+    if (is_root) to.write();
+  });
+}
+
+template <class Count>
+Outcome scatter(const void* input, Count input_count, MPI_Datatype input_type, void* output,
+                Count output_count, MPI_Datatype output_type, int root, MPI_Comm comm) {
+  const ServedCommunicator* const group = served(comm);
+  if (group == nullptr || !is_root_of(*group, root)) return kByMpi;
+  const bool is_root = group->rank == root;
+  const bool in_place = is_root && output == MPI_IN_PLACE;
+  if ((is_root && input_count < 0) || (!in_place && output_count < 0)) return kByMpi;
+  const auto members = static_cast<std::size_t>(group->size);
+  const auto count = is_root ? static_cast<std::size_t>(input_count) : 0;
+  const Elements all = is_root ? Elements(input, count * members, input_type) : Elements();
+  const Elements own = in_place ? all.part(static_cast<std::size_t>(root) * count, count)
+                                : Elements(output, static_cast<std::size_t>(output_count), output_type);
+  const std::optional<std::size_t> block = own.bytes();
+  const std::optional<std::size_t> total = is_root ? all.bytes() : 0;
+  if (!block || !total) return kByMpi;
+  if (*block == 0 && *total == 0) return kDone;
+  return carry_out_as("MPI_Scatter", comm, [&] {
+    if (is_root) require_same_bytes(*block, *total / members);
+    Packed from(all, *total);
+    from.read();
+    // The root's own block stays where it is: it is this part of the input, packed or not.
+    std::byte* const own_part = is_root ? from.data() + static_cast<std::size_t>(root) * *block : nullptr;
+    Packed to(own, *block);
+    carry_out(*group->communicator,
+              call_of(CollectiveKind::kScatter, is_root ? from.data() : nullptr,
+                      in_place ? own_part : to.data(), *block, DType::kUInt8, root));
+    if (!in_place) to.write();
+  });
+}
+
+template <class Count>
+Outcome reduce_scatter(const void* input, void* output, const Count* counts, MPI_Datatype type, MPI_Op op,
+                       MPI_Comm comm) {
+  const ServedCommunicator* const group = served(comm);
+  if (group == nullptr || counts == nullptr) return kByMpi;
+  const std::span<const Count> all(counts, static_cast<std::size_t>(group->size));
+  if (std::ranges::adjacent_find(all, std::ranges::not_equal_to()) != all.end()) return kByMpi;
+  return reduce_scatter_block(input, output, counts[0], type, op, comm);
+}
+
+template <class Count>
+Outcome reduce_scatter_block(const void* input, void* output, Count count, MPI_Datatype type, MPI_Op op,
+                             MPI_Comm comm) {
+  const ServedCommunicator* const group = served(comm);
+  if (group == nullptr || count < 0) return kByMpi;
+  const std::optional<Reduction> reduction = served_reduction(type, op);
+  if (!reduction) return kByMpi;
+  if (count == 0) return kDone;
+  const std::size_t elements = static_cast<std::size_t>(count) * reduction->numbers;
+  const bool in_place = input == MPI_IN_PLACE;
+  return carry_out_as("MPI_Reduce_scatter_block", comm, [&] {
+    // In place the result goes to the beginning of the input, which others may still read.
+    std::vector<std::byte> room(in_place ? elements * size_of(reduction->dtype) : 0);
+    CollectiveCall call = call_of(CollectiveKind::kReduceScatter, bytes_at(in_place ? output : input),
+                                  in_place ? room.data() : bytes_at(output), elements, reduction->dtype);
+    call.op = reduction->op;
+    carry_out(*group->communicator, call);
+    if (in_place) std::memcpy(output, room.data(), room.size());
+  });
+}
+
+template <class Count>
+Outcome alltoall(const void* input, Count input_count, MPI_Datatype input_type, void* output,
+                 Count output_count, MPI_Datatype output_type, MPI_Comm comm) {
+  const ServedCommunicator* const group = served(comm);
+  if (group == nullptr || output_count < 0) return kByMpi;
+  const bool in_place = input == MPI_IN_PLACE;
+  if (!in_place && input_count < 0) return kByMpi;
+  const auto members = static_cast<std::size_t>(group->size);
+  const Elements to_all(output, static_cast<std::size_t>(output_count) * members, output_type);
+  const Elements from_all =
+      in_place ? to_all : Elements(input, static_cast<std::size_t>(input_count) * members, input_type);
+  const std::optional<std::size_t> sent = from_all.bytes();
+  const std::optional<std::size_t> total = to_all.bytes();
+  if (!sent || !total) return kByMpi;
+  if (*sent == 0 && *total == 0) return kDone;
+  return carry_out_as("MPI_Alltoall", comm, [&] {
+    require_same_bytes(*sent, *total);
+    Packed from(from_all, *sent);
+    Packed to(to_all, *total);
+    from.read();
+    std::byte* source = from.data();
+    if (in_place && !from.is_copy()) {
+      source = from.room(*sent);
+      std::memcpy(source, from.data(), *sent);
+    }
+    carry_out(*group->communicator,
+              call_of(CollectiveKind::kAllToAll, source, to.data(), *total / members));
+    to.write();
+  });
+}
+
+#define COHORT_BOTH_COUNTS(Count, Offset)                                                                    \
+  template Outcome bcast(void*, Count, MPI_Datatype, int, MPI_Comm);                                         \
+  template Outcome reduce(const void*, void*, Count, MPI_Datatype, MPI_Op, int, MPI_Comm);                   \
+  template Outcome allreduce(const void*, void*, Count, MPI_Datatype, MPI_Op, MPI_Comm);                     \
+  template Outcome allgather(const void*, Count, MPI_Datatype, void*, Count, MPI_Datatype, MPI_Comm);        \
+  template Outcome allgatherv(const void*, Count, MPI_Datatype, void*, const Count*, const Offset*,          \
+                              MPI_Datatype, MPI_Comm);                                                       \
+  template Outcome gather(const void*, Count, MPI_Datatype, void*, Count, MPI_Datatype, int, MPI_Comm);      \
+  template Outcome scatter(const void*, Count, MPI_Datatype, void*, Count, MPI_Datatype, int, MPI_Comm);     \
+  template Outcome reduce_scatter(const void*, void*, const Count*, MPI_Datatype, MPI_Op, MPI_Comm);         \
+  template Outcome reduce_scatter_block(const void*, void*, Count, MPI_Datatype, MPI_Op, MPI_Comm);          \
+  template Outcome alltoall(const void*, Count, MPI_Datatype, void*, Count, MPI_Datatype, MPI_Comm);
+COHORT_BOTH_COUNTS(int, int)
+COHORT_BOTH_COUNTS(MPI_Count, MPI_Aint)
+
+}  // namespace cohort::preload

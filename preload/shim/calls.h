@@ -1,0 +1,64 @@
+// The collectives of MPI by Cohort: each as a class with `attempt`, which carries a call out unless it is one
+// that the MPI has to. `Count` is int, or MPI_Count in the functions that end in _c.
+//
+// What a call is must follow from what all members pass alike, or some would wait here and others in the MPI:
+// the communicator, operator and root, the number of bytes, and for reductions the datatype. Other datatypes
+// may differ between members, so that data with gaps is packed rather than left to the MPI.
+#pragma once
+
+#include <cstddef>
+
+#include "mpi_abi.h"
+
+namespace cohort::preload {
+
+/// Of a call that Cohort has carried out. Otherwise the caller calls the MPI.
+struct Outcome {
+  bool served = false;
+  int status = MPI_SUCCESS;
+};
+
+Outcome barrier(MPI_Comm comm);
+
+template <class Count>
+Outcome bcast(void* buffer, Count count, MPI_Datatype type, int root, MPI_Comm comm);
+
+template <class Count>
+Outcome reduce(const void* input, void* output, Count count, MPI_Datatype type, MPI_Op op, int root,
+               MPI_Comm comm);
+
+template <class Count>
+Outcome allreduce(const void* input, void* output, Count count, MPI_Datatype type, MPI_Op op, MPI_Comm comm);
+
+template <class Count>
+Outcome allgather(const void* input, Count input_count, MPI_Datatype input_type, void* output,
+                  Count output_count, MPI_Datatype output_type, MPI_Comm comm);
+
+/// `Offset` is int, or MPI_Aint.
+template <class Count, class Offset>
+Outcome allgatherv(const void* input, Count input_count, MPI_Datatype input_type, void* output,
+                   const Count* output_counts, const Offset* offsets, MPI_Datatype output_type,
+                   MPI_Comm comm);
+
+template <class Count>
+Outcome gather(const void* input, Count input_count, MPI_Datatype input_type, void* output,
+               Count output_count, MPI_Datatype output_type, int root, MPI_Comm comm);
+
+template <class Count>
+Outcome scatter(const void* input, Count input_count, MPI_Datatype input_type, void* output,
+                Count output_count, MPI_Datatype output_type, int root, MPI_Comm comm);
+
+/// Of blocks of one size; others are the MPI's.
+template <class Count>
+Outcome reduce_scatter(const void* input, void* output, const Count* counts, MPI_Datatype type, MPI_Op op,
+                       MPI_Comm comm);
+
+template <class Count>
+Outcome reduce_scatter_block(const void* input, void* output, Count count, MPI_Datatype type, MPI_Op op,
+                             MPI_Comm comm);
+
+template <class Count>
+Outcome alltoall(const void* input, Count input_count, MPI_Datatype input_type, void* output,
+                 Count output_count, MPI_Datatype output_type, MPI_Comm comm);
+
+}  // namespace cohort::preload

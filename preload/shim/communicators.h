@@ -1,0 +1,79 @@
+// The communicators of the program, and what Cohort has for each: a group of its own, from the first
+// collective on, which all members make together. It hangs on the communicator as an attribute, and goes with
+// it.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "../engine.h"
+#include "mpi_abi.h"
+
+namespace cohort::preload {
+
+/// What Cohort has for one communicator.
+struct ServedCommunicator {
+  std::atomic<MPI_Comm> comm = {};
+  /// Null: all calls are the MPI's, for this reason.
+  std::unique_ptr<Communicator> communicator;
+  const char* reason = "";
+  int rank = 0;
+  int size = 0;
+  std::vector<std::size_t> counts;  ///< of the call that is made
+};
+
+class Communicators {
+ public:
+  [[nodiscard]] static Communicators& of_this_process();
+
+  /// Right after the start of MPI, on all its ranks; then communicators can be served.
+  void start();
+  /// Right before the end of MPI, on all its ranks.
+  void stop();
+
+  /// What there is for this communicator; made now if this is its first collective. Null: none is served.
+  [[nodiscard]] ServedCommunicator* find(MPI_Comm comm) {
+    if (!is_running_.load(std::memory_order_acquire)) return nullptr;
+    ServedCommunicator* const known = known_[place_of(comm)].load(std::memory_order_acquire);
+    if (known != nullptr && known->comm.load(std::memory_order_relaxed) == comm) [[likely]]
+      return known;
+    return find_slowly(comm);
+  }
+
+  [[nodiscard]] bool only_exact() const noexcept { return only_exact_; }
+
+ private:
+  static constexpr std::size_t kPlaces = 64;
+
+  static std::size_t place_of(MPI_Comm comm) noexcept {
+    const auto value = (std::uint64_t)comm;  // NOLINT: a pointer or a number, as the ABI has it
+    return (value * 0x9e3779b97f4a7c15) >> 58;
+  }
+  static int forget(MPI_Comm comm, int keyval, void* value, void* state);
+
+  void start_node();
+  ServedCommunicator* find_slowly(MPI_Comm comm);
+  void connect(MPI_Comm comm, ServedCommunicator& served);
+  [[nodiscard]] ServedCommunicator& unused();
+  void release(ServedCommunicator& served);
+
+  std::atomic<bool> is_running_{false};
+  bool only_exact_ = false;
+  int keyval_ = 0;
+  std::unique_ptr<NodeRanks> node_;
+  std::array<std::atomic<ServedCommunicator*>, kPlaces> known_{};
+  std::mutex mutex_;
+  std::deque<ServedCommunicator> all_;  ///< kept for ever, since other threads may look at one that has ended
+  std::uint64_t groups_ = 0;            ///< of which this rank was the first
+};
+
+/// For an error that ends a call: `comm`'s error handler is called with its text. Returns the code for the
+/// caller.
+int fail(MPI_Comm comm, const char* function, const std::exception& error);
+
+}  // namespace cohort::preload

@@ -1,0 +1,170 @@
+#include "datatypes.h"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstdint>
+
+namespace cohort::preload {
+namespace {
+
+struct Predefined {
+  MPI_Datatype type = {};
+  ElementKind kind = ElementKind::kBytes;
+};
+
+/// Found by their handles in one or two looks.
+class PredefinedTypes {
+ public:
+  PredefinedTypes() {
+#define COHORT_X(NAME, OPEN_MPI, MPICH, MPI_5, KIND) add({NAME, ElementKind::KIND});
+    COHORT_PREDEFINED_DATATYPES(COHORT_X)
+#undef COHORT_X
+  }
+
+  struct Entry {
+    Predefined what;
+    bool used = false;
+    /// Of one element; 0 until it was asked for, since an MPI without Fortran lacks some types.
+    std::atomic<std::uint32_t> bytes{0};
+  };
+
+  [[nodiscard]] Entry* find(MPI_Datatype type) noexcept {
+    for (std::size_t at = place_of(type);; at = (at + 1) % kPlaces) {
+      Entry& entry = entries_[at];
+      if (!entry.used) return nullptr;
+      if (entry.what.type == type) return &entry;
+    }
+  }
+
+ private:
+  static constexpr std::size_t kPlaces = 256;
+
+  static std::size_t place_of(MPI_Datatype type) noexcept {
+    const auto value = (std::uint64_t)type;  // NOLINT: a pointer or a number, as the ABI has it
+    return (value * 0x9e3779b97f4a7c15) >> 56;
+  }
+
+  void add(const Predefined& what) {
+    if (find(what.type) != nullptr) return;  // two names of one datatype
+    std::size_t at = place_of(what.type);
+    while (entries_[at].used) at = (at + 1) % kPlaces;
+    entries_[at].what = what;
+    entries_[at].used = true;
+  }
+
+  std::array<Entry, kPlaces> entries_;
+};
+
+PredefinedTypes& predefined_types() {
+  static PredefinedTypes types;
+  return types;
+}
+
+std::size_t bytes_of(PredefinedTypes::Entry& entry) noexcept {
+  const std::uint32_t known = entry.bytes.load(std::memory_order_relaxed);
+  if (known != 0) [[likely]]
+    return known;
+  int bytes = 0;
+  if (PMPI_Type_size(entry.what.type, &bytes) != MPI_SUCCESS || bytes <= 0) return 0;
+  entry.bytes.store(static_cast<std::uint32_t>(bytes), std::memory_order_relaxed);
+  return static_cast<std::size_t>(bytes);
+}
+
+std::optional<ReduceOp> operator_of(MPI_Op op) noexcept {
+#define COHORT_X(NAME, OPEN_MPI, MPICH, MPI_5, OP) \
+  if (op == NAME) return ReduceOp::OP;
+  COHORT_PREDEFINED_OPERATORS(COHORT_X)
+#undef COHORT_X
+  return std::nullopt;
+}
+
+std::optional<DType> integer_of(std::size_t bytes, bool is_signed) noexcept {
+  switch (bytes) {
+    case 1: return is_signed ? DType::kInt8 : DType::kUInt8;
+    case 2: return is_signed ? DType::kInt16 : DType::kUInt16;
+    case 4: return is_signed ? DType::kInt32 : DType::kUInt32;
+    case 8: return is_signed ? DType::kInt64 : DType::kUInt64;
+    default: return std::nullopt;
+  }
+}
+
+std::optional<DType> floating_of(std::size_t bytes) noexcept {
+  if (bytes == 4) return DType::kFloat32;
+  if (bytes == 8) return DType::kFloat64;
+  return std::nullopt;
+}
+
+/// Elements whose data MPI packs in one call, whose numbers are ints.
+constexpr std::size_t kMostPackedBytes = std::size_t{1} << 30;
+
+}  // namespace
+
+std::optional<Reduction> reduction_of(MPI_Datatype type, MPI_Op op) noexcept {
+  PredefinedTypes::Entry* const entry = predefined_types().find(type);
+  const std::optional<ReduceOp> reduce = operator_of(op);
+  if (entry == nullptr || !reduce) return std::nullopt;
+  const std::size_t bytes = bytes_of(*entry);
+  std::optional<DType> dtype;
+  std::size_t numbers = 1;
+  switch (entry->what.kind) {
+    case ElementKind::kInteger: dtype = integer_of(bytes, true); break;
+    case ElementKind::kUnsigned: dtype = integer_of(bytes, false); break;
+    case ElementKind::kFloating: dtype = floating_of(bytes); break;
+    case ElementKind::kComplex:
+      if (*reduce != ReduceOp::kSum) return std::nullopt;
+      dtype = floating_of(bytes / 2);
+      numbers = 2;
+      break;
+    case ElementKind::kBytes: break;
+  }
+  if (!dtype) return std::nullopt;
+  return Reduction{*dtype, *reduce, numbers, !is_floating(*dtype)};
+}
+
+std::size_t bytes_in_one_piece(MPI_Datatype type) noexcept {
+  PredefinedTypes::Entry* const entry = predefined_types().find(type);
+  return entry == nullptr ? 0 : bytes_of(*entry);
+}
+
+std::ptrdiff_t Elements::extent() const {
+  if (const std::size_t bytes = bytes_in_one_piece(type)) return static_cast<std::ptrdiff_t>(bytes);
+  MPI_Aint lower_bound = 0;
+  MPI_Aint extent = 0;
+  PMPI_Type_get_extent(type, &lower_bound, &extent);
+  return extent;
+}
+
+std::optional<std::size_t> Elements::bytes() const {
+  if (const std::size_t bytes = bytes_in_one_piece(type)) [[likely]]
+    return count * bytes;
+  int bytes = 0;
+  if (PMPI_Type_size(type, &bytes) != MPI_SUCCESS || bytes == MPI_UNDEFINED) return std::nullopt;
+  return count * static_cast<std::size_t>(bytes);
+}
+
+void Elements::pack(std::span<std::byte> to) const {
+  if (count == 0) return;
+  const std::size_t each = to.size() / count;
+  const std::size_t at_once = std::max<std::size_t>(kMostPackedBytes / std::max<std::size_t>(each, 1), 1);
+  for (std::size_t first = 0; first < count; first += at_once) {
+    const Elements some = part(first, std::min(at_once, count - first));
+    int position = 0;
+    PMPI_Pack(some.buffer, static_cast<int>(some.count), type, to.data() + first * each,
+              static_cast<int>(some.count * each), &position, MPI_COMM_SELF);
+  }
+}
+
+void Elements::unpack(std::span<const std::byte> from) const {
+  if (count == 0) return;
+  const std::size_t each = from.size() / count;
+  const std::size_t at_once = std::max<std::size_t>(kMostPackedBytes / std::max<std::size_t>(each, 1), 1);
+  for (std::size_t first = 0; first < count; first += at_once) {
+    const Elements some = part(first, std::min(at_once, count - first));
+    int position = 0;
+    PMPI_Unpack(from.data() + first * each, static_cast<int>(some.count * each), &position, some.buffer,
+                static_cast<int>(some.count), type, MPI_COMM_SELF);
+  }
+}
+
+}  // namespace cohort::preload

@@ -1,0 +1,121 @@
+// What the shim uses of MPI, as one of its three binary interfaces (ABIs) has it: this is the mpi.h of an MPI
+// that need not be installed where Cohort is built. COHORT_ABI_OPEN_MPI, COHORT_ABI_MPICH or COHORT_ABI_MPI_5
+// chooses. Functions are called by their PMPI names, which no other tool counts.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "predefined.h"
+
+using MPI_Fint = int;
+using MPI_Aint = std::ptrdiff_t;
+using MPI_Count = long long;
+struct MPI_Status;
+
+inline constexpr int MPI_SUCCESS = 0;
+inline constexpr int MPI_UNDEFINED = -32766;
+
+#if defined(COHORT_ABI_OPEN_MPI)
+
+inline constexpr const char* kAbiName = "Open MPI";
+using MPI_Comm = struct ompi_communicator_t*;
+using MPI_Datatype = struct ompi_datatype_t*;
+using MPI_Op = struct ompi_op_t*;
+using MPI_Info = struct ompi_info_t*;
+inline constexpr int MPI_ERR_OTHER = 16;
+inline constexpr int MPI_MAX_ERROR_STRING = 256;
+inline constexpr int MPI_ANY_SOURCE = -1;
+inline constexpr int MPI_COMM_TYPE_SHARED = 0;
+
+// Handles are the addresses of objects in the library.
+#define COHORT_HANDLE(Type, OPEN_MPI, MPICH, MPI_5) (reinterpret_cast<Type>(&OPEN_MPI))
+#define COHORT_X(NAME, OPEN_MPI, MPICH, MPI_5, KIND) extern char OPEN_MPI;
+extern "C" {
+COHORT_PREDEFINED_DATATYPES(COHORT_X)
+COHORT_PREDEFINED_OPERATORS(COHORT_X)
+extern char ompi_mpi_comm_world;
+extern char ompi_mpi_comm_self;
+extern char ompi_mpi_comm_null;
+extern char ompi_mpi_info_null;
+}
+#undef COHORT_X
+inline void* const MPI_IN_PLACE = reinterpret_cast<void*>(1);
+inline MPI_Status* const MPI_STATUS_IGNORE = nullptr;
+
+#elif defined(COHORT_ABI_MPICH)
+
+inline constexpr const char* kAbiName = "MPICH";
+using MPI_Comm = int;
+using MPI_Datatype = int;
+using MPI_Op = int;
+using MPI_Info = int;
+inline constexpr int MPI_ERR_OTHER = 15;
+inline constexpr int MPI_MAX_ERROR_STRING = 512;
+inline constexpr int MPI_ANY_SOURCE = -2;
+inline constexpr int MPI_COMM_TYPE_SHARED = 1;
+#define COHORT_HANDLE(Type, OPEN_MPI, MPICH, MPI_5) (static_cast<Type>(MPICH))
+inline void* const MPI_IN_PLACE = reinterpret_cast<void*>(-1);
+inline MPI_Status* const MPI_STATUS_IGNORE = reinterpret_cast<MPI_Status*>(1);
+
+#elif defined(COHORT_ABI_MPI_5)
+
+inline constexpr const char* kAbiName = "MPI-5";
+using MPI_Comm = struct MPI_ABI_Comm*;
+using MPI_Datatype = struct MPI_ABI_Datatype*;
+using MPI_Op = struct MPI_ABI_Op*;
+using MPI_Info = struct MPI_ABI_Info*;
+inline constexpr int MPI_ERR_OTHER = 16;
+inline constexpr int MPI_MAX_ERROR_STRING = 512;
+inline constexpr int MPI_ANY_SOURCE = -1;
+inline constexpr int MPI_COMM_TYPE_SHARED = 221;
+#define COHORT_HANDLE(Type, OPEN_MPI, MPICH, MPI_5) (reinterpret_cast<Type>(std::uintptr_t{MPI_5}))
+inline void* const MPI_IN_PLACE = reinterpret_cast<void*>(1);
+inline MPI_Status* const MPI_STATUS_IGNORE = nullptr;
+
+#else
+#error "define COHORT_ABI_OPEN_MPI, COHORT_ABI_MPICH or COHORT_ABI_MPI_5"
+#endif
+
+inline const MPI_Comm MPI_COMM_WORLD = COHORT_HANDLE(MPI_Comm, ompi_mpi_comm_world, 0x44000000, 0x101);
+inline const MPI_Comm MPI_COMM_SELF = COHORT_HANDLE(MPI_Comm, ompi_mpi_comm_self, 0x44000001, 0x102);
+inline const MPI_Comm MPI_COMM_NULL = COHORT_HANDLE(MPI_Comm, ompi_mpi_comm_null, 0x04000000, 0x100);
+inline const MPI_Info MPI_INFO_NULL = COHORT_HANDLE(MPI_Info, ompi_mpi_info_null, 0x1c000000, 0x130);
+#define COHORT_X(NAME, OPEN_MPI, MPICH, MPI_5, KIND) \
+  inline const MPI_Datatype NAME = COHORT_HANDLE(MPI_Datatype, OPEN_MPI, MPICH, MPI_5);
+COHORT_PREDEFINED_DATATYPES(COHORT_X)
+#undef COHORT_X
+#define COHORT_X(NAME, OPEN_MPI, MPICH, MPI_5, OP) \
+  inline const MPI_Op NAME = COHORT_HANDLE(MPI_Op, OPEN_MPI, MPICH, MPI_5);
+COHORT_PREDEFINED_OPERATORS(COHORT_X)
+#undef COHORT_X
+
+using MPI_Comm_copy_attr_function = int(MPI_Comm, int, void*, void*, void*, int*);
+using MPI_Comm_delete_attr_function = int(MPI_Comm, int, void*, void*);
+
+extern "C" {
+int PMPI_Barrier(MPI_Comm);
+int PMPI_Bcast(void*, int, MPI_Datatype, int, MPI_Comm);
+int PMPI_Allgather(const void*, int, MPI_Datatype, void*, int, MPI_Datatype, MPI_Comm);
+int PMPI_Allreduce(const void*, void*, int, MPI_Datatype, MPI_Op, MPI_Comm);
+int PMPI_Comm_rank(MPI_Comm, int*);
+int PMPI_Comm_size(MPI_Comm, int*);
+int PMPI_Comm_test_inter(MPI_Comm, int*);
+int PMPI_Comm_split_type(MPI_Comm, int, int, MPI_Info, MPI_Comm*);
+int PMPI_Comm_free(MPI_Comm*);
+int PMPI_Comm_create_keyval(MPI_Comm_copy_attr_function*, MPI_Comm_delete_attr_function*, int*, void*);
+int PMPI_Comm_set_attr(MPI_Comm, int, void*);
+int PMPI_Comm_get_attr(MPI_Comm, int, void*, int*);
+int PMPI_Comm_call_errhandler(MPI_Comm, int);
+int PMPI_Add_error_code(int, int*);
+int PMPI_Add_error_string(int, const char*);
+int PMPI_Abort(MPI_Comm, int);
+int PMPI_Iprobe(int, int, MPI_Comm, int*, MPI_Status*);
+int PMPI_Type_size(MPI_Datatype, int*);
+int PMPI_Type_get_extent(MPI_Datatype, MPI_Aint*, MPI_Aint*);
+int PMPI_Pack(const void*, int, MPI_Datatype, void*, int, int*, MPI_Comm);
+int PMPI_Unpack(const void*, int, int*, void*, int, MPI_Datatype, MPI_Comm);
+MPI_Comm PMPI_Comm_f2c(MPI_Fint);
+MPI_Datatype PMPI_Type_f2c(MPI_Fint);
+MPI_Op PMPI_Op_f2c(MPI_Fint);
+}

@@ -1,0 +1,255 @@
+// What stands in place of the MPI's functions: each carries the call out if it can, and otherwise calls the
+// MPI's with its arguments as they came.
+#include "../shim_interface.h"
+
+#include <algorithm>
+#include <atomic>
+
+#include <cstring>
+#include <initializer_list>
+#include <span>
+#include <string>
+
+#include "../entry_points.h"
+#include "calls.h"
+#include "communicators.h"
+#include "mpi_abi.h"
+
+namespace cohort::preload {
+namespace {
+
+CohortFindNext find_next = nullptr;  ///< set once, before all else
+
+/// The MPI's function of this name, looked for when it is first needed.
+template <class Function>
+class Next {
+ public:
+  explicit constexpr Next(const char* name) noexcept : name_(name) {}
+
+  template <class... Arguments>
+  auto operator()(Arguments... arguments) {
+    Function function = function_.load(std::memory_order_acquire);
+    if (function == nullptr) [[unlikely]] {
+      function = reinterpret_cast<Function>(find_next(name_));
+      function_.store(function, std::memory_order_release);
+    }
+    return function(arguments...);
+  }
+
+ private:
+  const char* name_;
+  std::atomic<Function> function_{nullptr};
+};
+
+/// The name of a function, as a template's argument.
+template <std::size_t kSize>
+struct Name {
+  constexpr Name(const char (&name)[kSize]) { std::copy_n(name, kSize, text); }  // NOLINT: a literal
+  char text[kSize];
+};
+
+/// A function in place of the MPI's of the same name.
+template <Name kName, auto kAttempt>
+struct Function;
+
+template <Name kName, class... Arguments, Outcome (*kAttempt)(Arguments...)>
+struct Function<kName, kAttempt> {
+  static int call(Arguments... arguments) {
+    const Outcome outcome = kAttempt(arguments...);
+    return outcome.served ? outcome.status : next(arguments...);
+  }
+  static inline Next<int (*)(Arguments...)> next{kName.text};
+};
+
+// ---- the start and the end of MPI
+
+int started(int status) {
+  if (status == MPI_SUCCESS) Communicators::of_this_process().start();
+  return status;
+}
+
+Next<int (*)(int*, char***)> next_init("MPI_Init");
+Next<int (*)(int*, char***, int, int*)> next_init_thread("MPI_Init_thread");
+Next<int (*)()> next_finalize("MPI_Finalize");
+
+int init(int* argc, char*** argv) { return started(next_init(argc, argv)); }
+int init_thread(int* argc, char*** argv, int required, int* provided) {
+  return started(next_init_thread(argc, argv, required, provided));
+}
+int finalize() {
+  Communicators::of_this_process().stop();
+  return next_finalize();
+}
+
+// ---- Fortran
+
+#if defined(COHORT_ABI_OPEN_MPI)
+
+/// What Open MPI's Fortran passes for MPI_IN_PLACE and MPI_BOTTOM: addresses of its own, for each way in which
+/// compilers name a common block.
+class Sentinel {
+ public:
+  Sentinel(std::initializer_list<const char*> names, void* meaning) : meaning_(meaning) {
+    for (const char* const name : names) {
+      if (void* const address = find_next(name)) addresses_[count_++] = address;
+    }
+  }
+  [[nodiscard]] bool is(const void* address) const noexcept {
+    return std::find(addresses_, addresses_ + count_, address) != addresses_ + count_;
+  }
+  [[nodiscard]] void* meaning() const noexcept { return meaning_; }
+
+ private:
+  const void* addresses_[4] = {};
+  std::size_t count_ = 0;
+  void* meaning_;
+};
+
+void* buffer_of(void* address) {
+  static const Sentinel in_place({"mpi_fortran_in_place_", "mpi_fortran_in_place__", "mpi_fortran_in_place",
+                                  "MPI_FORTRAN_IN_PLACE"},
+                                 MPI_IN_PLACE);
+  static const Sentinel bottom(
+      {"mpi_fortran_bottom_", "mpi_fortran_bottom__", "mpi_fortran_bottom", "MPI_FORTRAN_BOTTOM"}, nullptr);
+  if (in_place.is(address)) return in_place.meaning();
+  return bottom.is(address) ? bottom.meaning() : address;
+}
+
+/// An argument of C from one of Fortran, which is the address of a number, or of a buffer.
+template <class Argument>
+Argument from_fortran(void* argument) {
+  if constexpr (std::is_same_v<Argument, int>)
+    return *static_cast<MPI_Fint*>(argument);
+  else if constexpr (std::is_same_v<Argument, MPI_Comm>)
+    return PMPI_Comm_f2c(*static_cast<MPI_Fint*>(argument));
+  else if constexpr (std::is_same_v<Argument, MPI_Datatype>)
+    return PMPI_Type_f2c(*static_cast<MPI_Fint*>(argument));
+  else if constexpr (std::is_same_v<Argument, MPI_Op>)
+    return PMPI_Op_f2c(*static_cast<MPI_Fint*>(argument));
+  else if constexpr (std::is_same_v<Argument, const int*>)
+    return static_cast<const int*>(argument);
+  else
+    return buffer_of(argument);
+}
+
+template <class>
+using Pointer = void*;
+
+/// A function in place of the MPI's for Fortran.
+template <Name kName, auto kAttempt>
+struct FortranFunction;
+
+template <Name kName, class... Arguments, Outcome (*kAttempt)(Arguments...)>
+struct FortranFunction<kName, kAttempt> {
+  static void call(Pointer<Arguments>... arguments, MPI_Fint* error) {
+    const Outcome outcome = kAttempt(from_fortran<Arguments>(arguments)...);
+    if (!outcome.served) return next(arguments..., error);
+    if (error != nullptr) *error = outcome.status;
+  }
+  static inline Next<void (*)(Pointer<Arguments>..., MPI_Fint*)> next{kName.text};
+};
+
+/// MPI_Init and the like, whose arguments are the MPI's own affair.
+template <Name kName, bool kEnds, class... Arguments>
+struct FortranBoundary {
+  static void call(Arguments*... arguments, MPI_Fint* error) {
+    MPI_Fint status = MPI_SUCCESS;
+    MPI_Fint* const told = error == nullptr ? &status : error;
+    if (kEnds) Communicators::of_this_process().stop();
+    next(arguments..., told);
+    if (!kEnds) started(*told);
+  }
+  static inline Next<void (*)(Arguments*..., MPI_Fint*)> next{kName.text};
+};
+
+#endif
+
+struct Entry {
+  const char* name;
+  void* function;
+};
+
+template <class FunctionPointer>
+void* address_of(FunctionPointer function) {
+  return reinterpret_cast<void*>(function);
+}
+
+#define COHORT_BOTH(NAME, FUNCTION)                                                          \
+  {"MPI_" NAME, address_of(&Function<"MPI_" NAME, &FUNCTION<int>>::call)},                   \
+      {"MPI_" NAME "_c", address_of(&Function<"MPI_" NAME "_c", &FUNCTION<MPI_Count>>::call)}
+
+std::span<const Entry> c_entries() {
+  static const Entry entries[] = {
+      {"MPI_Init", address_of(&init)},
+      {"MPI_Init_thread", address_of(&init_thread)},
+      {"MPI_Finalize", address_of(&finalize)},
+      {"MPI_Barrier", address_of(&Function<"MPI_Barrier", &barrier>::call)},
+      COHORT_BOTH("Bcast", bcast),
+      COHORT_BOTH("Reduce", reduce),
+      COHORT_BOTH("Allreduce", allreduce),
+      COHORT_BOTH("Allgather", allgather),
+      {"MPI_Allgatherv", address_of(&Function<"MPI_Allgatherv", &allgatherv<int, int>>::call)},
+      {"MPI_Allgatherv_c", address_of(&Function<"MPI_Allgatherv_c", &allgatherv<MPI_Count, MPI_Aint>>::call)},
+      COHORT_BOTH("Gather", gather),
+      COHORT_BOTH("Scatter", scatter),
+      COHORT_BOTH("Reduce_scatter", reduce_scatter),
+      COHORT_BOTH("Reduce_scatter_block", reduce_scatter_block),
+      COHORT_BOTH("Alltoall", alltoall),
+  };
+  return entries;
+}
+
+#if defined(COHORT_ABI_OPEN_MPI)
+
+#define COHORT_FORTRAN(NAME, FUNCTION)                                                   \
+  {NAME "_", address_of(&FortranFunction<NAME "_", &FUNCTION>::call)},                   \
+      {NAME "__", address_of(&FortranFunction<NAME "__", &FUNCTION>::call)},             \
+      {NAME "_f08_", address_of(&FortranFunction<NAME "_f08_", &FUNCTION>::call)}
+#define COHORT_FORTRAN_BOUNDARY(NAME, ...)                                               \
+  {NAME "_", address_of(&FortranBoundary<NAME "_", __VA_ARGS__>::call)},                 \
+      {NAME "__", address_of(&FortranBoundary<NAME "__", __VA_ARGS__>::call)},           \
+      {NAME "_f08_", address_of(&FortranBoundary<NAME "_f08_", __VA_ARGS__>::call)}
+
+std::span<const Entry> fortran_entries() {
+  static const Entry entries[] = {
+      COHORT_FORTRAN_BOUNDARY("mpi_init", false),
+      COHORT_FORTRAN_BOUNDARY("mpi_init_thread", false, MPI_Fint, MPI_Fint),
+      COHORT_FORTRAN_BOUNDARY("mpi_finalize", true),
+      COHORT_FORTRAN("mpi_barrier", barrier),
+      COHORT_FORTRAN("mpi_bcast", bcast<int>),
+      COHORT_FORTRAN("mpi_reduce", reduce<int>),
+      COHORT_FORTRAN("mpi_allreduce", allreduce<int>),
+      COHORT_FORTRAN("mpi_allgather", allgather<int>),
+      {"mpi_allgatherv_", address_of(&FortranFunction<"mpi_allgatherv_", &allgatherv<int, int>>::call)},
+      {"mpi_allgatherv__", address_of(&FortranFunction<"mpi_allgatherv__", &allgatherv<int, int>>::call)},
+      {"mpi_allgatherv_f08_", address_of(&FortranFunction<"mpi_allgatherv_f08_", &allgatherv<int, int>>::call)},
+      COHORT_FORTRAN("mpi_gather", gather<int>),
+      COHORT_FORTRAN("mpi_scatter", scatter<int>),
+      COHORT_FORTRAN("mpi_reduce_scatter", reduce_scatter<int>),
+      COHORT_FORTRAN("mpi_reduce_scatter_block", reduce_scatter_block<int>),
+      COHORT_FORTRAN("mpi_alltoall", alltoall<int>),
+  };
+  return entries;
+}
+
+#else
+
+/// MPICH's functions for Fortran call those of C, with arguments as these have them.
+std::span<const Entry> fortran_entries() { return {}; }
+
+#endif
+
+}  // namespace
+}  // namespace cohort::preload
+
+void cohort_shim_open(CohortFindNext find_next) { cohort::preload::find_next = find_next; }
+
+void* cohort_shim_function(const char* name) {
+  using namespace cohort::preload;
+  for (const std::span<const Entry> entries : {c_entries(), fortran_entries()}) {
+    for (const Entry& entry : entries) {
+      if (std::strcmp(entry.name, name) == 0) return entry.function;
+    }
+  }
+  return nullptr;
+}

@@ -1,0 +1,344 @@
+/* A program that knows nothing of Cohort: every collective that libcohort-mpi.so may carry out, with every
+   kind of argument, checked element by element. It ends with 0 only if all results are right. */
+#include <complex.h>
+#include <mpi.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int rank, size, wrong;
+
+#define CHECK(condition)                                                                     \
+  do {                                                                                       \
+    if (!(condition)) {                                                                      \
+      if (++wrong < 5)                                                                       \
+        fprintf(stderr, "rank %d of %d, line %d: %s\n", rank, size, __LINE__, #condition);   \
+    }                                                                                        \
+  } while (0)
+
+/* Element i of member m. Sums of eight members fit a signed char, where Open MPI's would saturate. */
+static int value(int m, int i) { return 1 + m + i % 5; }
+
+static int sum_of(int i) {
+  int sum = 0;
+  for (int m = 0; m < size; ++m) sum += value(m, i);
+  return sum;
+}
+
+#define REDUCTIONS(Name, Type, type)                                                         \
+  static void reductions_of_##Name(MPI_Comm comm, int count) {                               \
+    Type* const in = malloc(sizeof(Type) * (count + 1));                                     \
+    Type* const out = malloc(sizeof(Type) * (count + 1));                                    \
+    for (int i = 0; i < count; ++i) in[i] = (Type)value(rank, i);                            \
+    memset(out, 0, sizeof(Type) * (count + 1));                                              \
+    MPI_Allreduce(in, out, count, type, MPI_SUM, comm);                                      \
+    for (int i = 0; i < count; ++i) CHECK(out[i] == (Type)sum_of(i));                        \
+    CHECK(out[count] == 0);                                                                  \
+    MPI_Allreduce(in, out, count, type, MPI_MAX, comm);                                      \
+    for (int i = 0; i < count; ++i) CHECK(out[i] == (Type)value(size - 1, i));               \
+    MPI_Allreduce(in, out, count, type, MPI_MIN, comm);                                      \
+    for (int i = 0; i < count; ++i) CHECK(out[i] == (Type)value(0, i));                      \
+    for (int i = 0; i < count; ++i) out[i] = in[i];                                          \
+    MPI_Allreduce(MPI_IN_PLACE, out, count, type, MPI_SUM, comm);                            \
+    for (int i = 0; i < count; ++i) CHECK(out[i] == (Type)sum_of(i));                        \
+    for (int root = 0; root < size; ++root) {                                                \
+      memset(out, 0, sizeof(Type) * (count + 1));                                            \
+      MPI_Reduce(in, rank == root ? out : NULL, count, type, MPI_SUM, root, comm);           \
+      for (int i = 0; i < count && rank == root; ++i) CHECK(out[i] == (Type)sum_of(i));      \
+      for (int i = 0; i < count; ++i) out[i] = in[i];                                        \
+      if (rank == root)                                                                      \
+        MPI_Reduce(MPI_IN_PLACE, out, count, type, MPI_SUM, root, comm);                     \
+      else                                                                                   \
+        MPI_Reduce(out, NULL, count, type, MPI_SUM, root, comm);                             \
+      for (int i = 0; i < count && rank == root; ++i) CHECK(out[i] == (Type)sum_of(i));      \
+    }                                                                                        \
+    free(in);                                                                                \
+    free(out);                                                                               \
+  }
+
+REDUCTIONS(signed_char, signed char, MPI_SIGNED_CHAR)
+REDUCTIONS(unsigned_char, unsigned char, MPI_UNSIGNED_CHAR)
+REDUCTIONS(short, short, MPI_SHORT)
+REDUCTIONS(unsigned_short, unsigned short, MPI_UNSIGNED_SHORT)
+REDUCTIONS(int, int, MPI_INT)
+REDUCTIONS(unsigned, unsigned, MPI_UNSIGNED)
+REDUCTIONS(long, long, MPI_LONG)
+REDUCTIONS(unsigned_long, unsigned long, MPI_UNSIGNED_LONG)
+REDUCTIONS(long_long, long long, MPI_LONG_LONG)
+REDUCTIONS(int8, int8_t, MPI_INT8_T)
+REDUCTIONS(uint64, uint64_t, MPI_UINT64_T)
+REDUCTIONS(float, float, MPI_FLOAT)
+REDUCTIONS(double, double, MPI_DOUBLE)
+REDUCTIONS(long_double, long double, MPI_LONG_DOUBLE)
+
+static void complex_sums(MPI_Comm comm, int count) {
+  double complex* const in = malloc(sizeof(double complex) * (count + 1));
+  double complex* const out = malloc(sizeof(double complex) * (count + 1));
+  for (int i = 0; i < count; ++i) in[i] = value(rank, i) + I * value(rank, i + 1);
+  MPI_Allreduce(in, out, count, MPI_C_DOUBLE_COMPLEX, MPI_SUM, comm);
+  for (int i = 0; i < count; ++i) CHECK(out[i] == sum_of(i) + I * sum_of(i + 1));
+  MPI_Allreduce(in, out, count < 3 ? count : 3, MPI_C_DOUBLE_COMPLEX, MPI_PROD, comm);
+  for (int i = 0; i < count && i < 3; ++i) {
+    double complex product = 1;
+    for (int m = 0; m < size; ++m) product *= value(m, i) + I * value(m, i + 1);
+    CHECK(cabs(out[i] - product) <= 1e-9 * cabs(product));
+  }
+  free(in);
+  free(out);
+}
+
+/* Operators and datatypes that Cohort leaves to the MPI. */
+static void left_to_the_mpi(MPI_Comm comm) {
+  const int bits = 1 << rank % 20;
+  int all = 0;
+  MPI_Allreduce(&bits, &all, 1, MPI_INT, MPI_BOR, comm);
+  CHECK(all == (size > 20 ? (1 << 20) - 1 : (1 << size) - 1));
+  struct {
+    double value;
+    int index;
+  } own = {(rank * 5) % 7, rank}, least;
+  MPI_Allreduce(&own, &least, 1, MPI_DOUBLE_INT, MPI_MINLOC, comm);
+  CHECK(least.value == 0 && least.index == 0);
+  const int yes = 1;
+  MPI_Allreduce(&yes, &all, 1, MPI_INT, MPI_LAND, comm);
+  CHECK(all == 1);
+}
+
+static void movement(MPI_Comm comm, int count) {
+  int* const one = malloc(sizeof(int) * (count + 1));
+  int* const many = malloc(sizeof(int) * (count * size + 1));
+  int* const other = malloc(sizeof(int) * (count * size + 1));
+  for (int root = 0; root < size; ++root) {
+    for (int i = 0; i < count; ++i) one[i] = rank == root ? value(root, i) : -1;
+    MPI_Bcast(one, count, MPI_INT, root, comm);
+    for (int i = 0; i < count; ++i) CHECK(one[i] == value(root, i));
+
+    for (int i = 0; i < count; ++i) one[i] = value(rank, i);
+    memset(many, 0xff, sizeof(int) * (count * size + 1));
+    MPI_Gather(one, count, MPI_INT, rank == root ? many : NULL, count, MPI_INT, root, comm);
+    for (int i = 0; i < count * size && rank == root; ++i) CHECK(many[i] == value(i / count, i % count));
+    CHECK(many[count * size] == -1);
+    if (rank == root) {
+      memset(many, 0xff, sizeof(int) * (count * size + 1));
+      memcpy(many + root * count, one, sizeof(int) * count);
+      MPI_Gather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, many, count, MPI_INT, root, comm);
+      for (int i = 0; i < count * size; ++i) CHECK(many[i] == value(i / count, i % count));
+    } else {
+      MPI_Gather(one, count, MPI_INT, NULL, 0, MPI_DATATYPE_NULL, root, comm);
+    }
+
+    for (int i = 0; i < count * size; ++i) many[i] = value(i / count, i % count);
+    memset(one, 0, sizeof(int) * (count + 1));
+    MPI_Scatter(rank == root ? many : NULL, count, MPI_INT, one, count, MPI_INT, root, comm);
+    for (int i = 0; i < count; ++i) CHECK(one[i] == value(rank, i));
+    if (rank == root) {
+      MPI_Scatter(many, count, MPI_INT, MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, root, comm);
+      for (int i = 0; i < count * size; ++i) CHECK(many[i] == value(i / count, i % count));
+    } else {
+      memset(one, 0, sizeof(int) * (count + 1));
+      MPI_Scatter(NULL, 0, MPI_DATATYPE_NULL, one, count, MPI_INT, root, comm);
+      for (int i = 0; i < count; ++i) CHECK(one[i] == value(rank, i));
+    }
+  }
+
+  for (int i = 0; i < count; ++i) one[i] = value(rank, i);
+  memset(many, 0xff, sizeof(int) * (count * size + 1));
+  MPI_Allgather(one, count, MPI_INT, many, count, MPI_INT, comm);
+  for (int i = 0; i < count * size; ++i) CHECK(many[i] == value(i / count, i % count));
+  CHECK(many[count * size] == -1);
+  memset(many, 0xff, sizeof(int) * (count * size + 1));
+  memcpy(many + rank * count, one, sizeof(int) * count);
+  MPI_Allgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, many, count, MPI_INT, comm);
+  for (int i = 0; i < count * size; ++i) CHECK(many[i] == value(i / count, i % count));
+
+  for (int i = 0; i < count * size; ++i) many[i] = value(rank * size + i / count, i % count);
+  memset(other, 0xff, sizeof(int) * (count * size + 1));
+  MPI_Alltoall(many, count, MPI_INT, other, count, MPI_INT, comm);
+  for (int i = 0; i < count * size; ++i) CHECK(other[i] == value(i / count * size + rank, i % count));
+  CHECK(other[count * size] == -1);
+  MPI_Alltoall(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, many, count, MPI_INT, comm);
+  for (int i = 0; i < count * size; ++i) CHECK(many[i] == value(i / count * size + rank, i % count));
+
+  for (int i = 0; i < count * size; ++i) many[i] = value(rank, i);
+  memset(one, 0xff, sizeof(int) * (count + 1));
+  MPI_Reduce_scatter_block(many, one, count, MPI_INT, MPI_SUM, comm);
+  for (int i = 0; i < count; ++i) CHECK(one[i] == sum_of(rank * count + i));
+  CHECK(one[count] == -1);
+  int* const counts = malloc(sizeof(int) * size);
+  for (int m = 0; m < size; ++m) counts[m] = count;
+  MPI_Reduce_scatter(many, one, counts, MPI_INT, MPI_SUM, comm);
+  for (int i = 0; i < count; ++i) CHECK(one[i] == sum_of(rank * count + i));
+  MPI_Reduce_scatter_block(MPI_IN_PLACE, many, count, MPI_INT, MPI_SUM, comm);
+  for (int i = 0; i < count; ++i) CHECK(many[i] == sum_of(rank * count + i));
+  free(counts);
+  free(one);
+  free(many);
+  free(other);
+}
+
+/* Member m brings m + 1 elements, or none; with and without gaps, and in the reverse order. */
+static void uneven(MPI_Comm comm) {
+  int counts[64], offsets[64], own[128], all[8192];
+  for (int way = 0; way < 4; ++way) {
+    int total = 0;
+    for (int m = 0; m < size; ++m) {
+      counts[m] = way == 3 && m % 2 == 0 ? 0 : m + 1;
+      offsets[m] = way == 2 ? (size - m) * 70 : total + (way == 1 ? m : 0);
+      total += counts[m];
+    }
+    memset(all, 0xff, sizeof all);
+    for (int i = 0; i < counts[rank]; ++i) own[i] = value(rank, i);
+    MPI_Allgatherv(own, counts[rank], MPI_INT, all, counts, offsets, MPI_INT, comm);
+    for (int m = 0; m < size; ++m)
+      for (int i = 0; i < counts[m]; ++i) CHECK(all[offsets[m] + i] == value(m, i));
+    memset(all, 0xff, sizeof all);
+    for (int i = 0; i < counts[rank]; ++i) all[offsets[rank] + i] = value(rank, i);
+    MPI_Allgatherv(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, all, counts, offsets, MPI_INT, comm);
+    for (int m = 0; m < size; ++m)
+      for (int i = 0; i < counts[m]; ++i) CHECK(all[offsets[m] + i] == value(m, i));
+  }
+}
+
+/* Datatypes with gaps, that differ between members, and whose data is out of order. */
+static void derived_datatypes(MPI_Comm comm) {
+  enum { kRows = 5, kColumns = 4 };
+  int matrix[kRows][kColumns], column_of[64 * kRows];
+  MPI_Datatype column, resized, backwards;
+  MPI_Type_vector(kRows, 1, kColumns, MPI_INT, &column);
+  MPI_Type_create_resized(column, 0, sizeof(int), &resized);
+  MPI_Type_commit(&column);
+  MPI_Type_commit(&resized);
+  const int places[kRows] = {4, 3, 2, 1, 0};
+  MPI_Type_create_indexed_block(kRows, 1, places, MPI_INT, &backwards);
+  MPI_Type_commit(&backwards);
+
+  for (int root = 0; root < size; ++root) {
+    for (int i = 0; i < kRows * kColumns; ++i) matrix[i / kColumns][i % kColumns] = rank == root ? i : -1;
+    if (rank == root) {
+      MPI_Bcast(&matrix[0][1], 1, column, root, comm);
+    } else {
+      int received[kRows];
+      MPI_Bcast(received, kRows, MPI_INT, root, comm);
+      for (int i = 0; i < kRows; ++i) CHECK(received[i] == i * kColumns + 1);
+    }
+    int line[kRows];
+    for (int i = 0; i < kRows; ++i) line[i] = rank == root ? i : -1;
+    MPI_Bcast(line, rank % 2 == root % 2 ? kRows : 1, rank % 2 == root % 2 ? MPI_INT : backwards, root, comm);
+    for (int i = 0; i < kRows; ++i) CHECK(line[i] == (rank % 2 == root % 2 ? i : kRows - 1 - i));
+  }
+
+  for (int i = 0; i < kRows * kColumns; ++i) matrix[i / kColumns][i % kColumns] = value(rank, i);
+  MPI_Allgather(&matrix[0][2], 1, column, column_of, kRows, MPI_INT, comm);
+  for (int i = 0; i < kRows * size; ++i) CHECK(column_of[i] == value(i / kRows, i % kRows * kColumns + 2));
+  if (size <= kColumns) {
+    int block[kRows];
+    for (int i = 0; i < kRows; ++i) block[i] = value(rank, i);
+    memset(matrix, 0xff, sizeof matrix);
+    MPI_Allgather(block, kRows, MPI_INT, matrix, 1, resized, comm);
+    for (int m = 0; m < size; ++m)
+      for (int i = 0; i < kRows; ++i) CHECK(matrix[i][m] == value(m, i));
+    for (int m = size; m < kColumns; ++m) CHECK(matrix[0][m] == -1);
+    memset(matrix, 0xff, sizeof matrix);
+    MPI_Gather(block, kRows, MPI_INT, matrix, 1, resized, 0, comm);
+    for (int i = 0; i < kRows && rank == 0; ++i) CHECK(matrix[i][size - 1] == value(size - 1, i));
+    MPI_Scatter(matrix, 1, resized, block, kRows, MPI_INT, 0, comm);
+    for (int i = 0; i < kRows; ++i) CHECK(block[i] == value(rank, i));
+  }
+  MPI_Type_free(&column);
+  MPI_Type_free(&resized);
+  MPI_Type_free(&backwards);
+}
+
+/* MPI's own messages go on while a member waits in a collective: the sender of a large one is in the barrier
+   before its receiver asks for it. */
+static void messages_meanwhile(MPI_Comm comm) {
+  const int count = 4 << 20;
+  char* const data = malloc(count);
+  const int next = (rank + 1) % size, previous = (rank + size - 1) % size;
+  memset(data, rank + 1, count);
+  if (rank % 2 == 0 && next != rank && (size % 2 == 0 || rank != size - 1)) {
+    MPI_Request request;
+    MPI_Isend(data, count, MPI_CHAR, next, 3, comm, &request);
+    MPI_Barrier(comm);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+  } else {
+    if (rank % 2 == 1) {
+      MPI_Recv(data, count, MPI_CHAR, previous, 3, comm, MPI_STATUS_IGNORE);
+      CHECK(data[0] == rank && data[count - 1] == rank);
+    }
+    MPI_Barrier(comm);
+  }
+  free(data);
+
+  /* A non-blocking collective of the MPI's around some of ours. */
+  int own = rank + 1, sum = 0;
+  MPI_Request request;
+  MPI_Iallreduce(&own, &sum, 1, MPI_INT, MPI_SUM, comm, &request);
+  MPI_Barrier(comm);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  CHECK(sum == size * (size + 1) / 2);
+}
+
+static void all_of(MPI_Comm comm) {
+  MPI_Comm_rank(comm, &rank);
+  MPI_Comm_size(comm, &size);
+  const int counts[] = {0, 1, 3, 16, 100, 1000, 5000, 40000, 300000};
+  for (int c = 0; c < (int)(sizeof counts / sizeof *counts); ++c) {
+    const int count = counts[c];
+    reductions_of_int(comm, count);
+    reductions_of_double(comm, count);
+    movement(comm, count);
+    if (count > 5000) continue;
+    reductions_of_signed_char(comm, count);
+    reductions_of_unsigned_char(comm, count);
+    reductions_of_short(comm, count);
+    reductions_of_unsigned_short(comm, count);
+    reductions_of_unsigned(comm, count);
+    reductions_of_long(comm, count);
+    reductions_of_unsigned_long(comm, count);
+    reductions_of_long_long(comm, count);
+    reductions_of_int8(comm, count);
+    reductions_of_uint64(comm, count);
+    reductions_of_float(comm, count);
+    reductions_of_long_double(comm, count);
+    complex_sums(comm, count);
+  }
+  uneven(comm);
+  derived_datatypes(comm);
+  left_to_the_mpi(comm);
+  messages_meanwhile(comm);
+  MPI_Barrier(comm);
+}
+
+int main(int argc, char** argv) {
+  MPI_Init(&argc, &argv);
+  MPI_Comm comm;
+  all_of(MPI_COMM_WORLD);
+  const int world_rank = rank;
+
+  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  all_of(comm);
+  MPI_Comm_free(&comm);
+  MPI_Comm_split(MPI_COMM_WORLD, world_rank % 2, -world_rank, &comm);
+  all_of(comm);
+  MPI_Comm_free(&comm);
+  all_of(MPI_COMM_SELF);
+
+  /* Handles that come again. */
+  for (int i = 0; i < 50; ++i) {
+    MPI_Comm_split(MPI_COMM_WORLD, i % 2 == 0 ? 0 : world_rank % 2, world_rank, &comm);
+    int own = 1, members = 0, sum = 0;
+    MPI_Comm_size(comm, &members);
+    MPI_Allreduce(&own, &sum, 1, MPI_INT, MPI_SUM, comm);
+    MPI_Comm_rank(comm, &rank);
+    CHECK(sum == members);
+    MPI_Comm_free(&comm);
+  }
+
+  int all_wrong = 0;
+  MPI_Reduce(&wrong, &all_wrong, 1, MPI_INT, MPI_SUM, 0, MPI_COMM_WORLD);
+  if (world_rank == 0) puts(all_wrong == 0 ? "all results are right" : "some results are wrong");
+  MPI_Finalize();
+  return wrong == 0 ? 0 : 1;
+}
