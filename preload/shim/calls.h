@@ -12,10 +12,22 @@
 
 namespace cohort::preload {
 
-/// Of a call that Cohort has carried out. Otherwise the caller calls the MPI.
+/// Who carries a call out: Cohort, or the MPI for one of these reasons.
+enum class By {
+  kCohort,
+  kMpiForCommunicator,  ///< it has one rank, ranks on several nodes, or is an intercommunicator
+  kMpiForElements,      ///< Cohort does not combine such elements by this operator, or may not
+  kMpiForSizes,         ///< of blocks, that differ
+  kMpiForSpeed,         ///< the MPI is faster
+  kMpiForArguments,     ///< they are wrong, and the MPI says so
+};
+inline constexpr std::size_t kWays = static_cast<std::size_t>(By::kMpiForArguments) + 1;
+
+/// What became of a call; `status` if Cohort has carried it out. Otherwise the caller calls the MPI.
 struct Outcome {
-  bool served = false;
+  By by = By::kCohort;
   int status = MPI_SUCCESS;
+  [[nodiscard]] bool served() const noexcept { return by == By::kCohort; }
 };
 
 Outcome barrier(MPI_Comm comm);

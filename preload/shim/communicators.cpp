@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <cohort/base/config.h>
 #include <cohort/base/error.h>
 #include <cohort/base/log.h>
 
@@ -75,12 +76,15 @@ void Communicators::start_node() {
   PMPI_Comm_free(&node);
 }
 
-void Communicators::stop() {
-  if (!is_running_.exchange(false)) return;
+bool Communicators::stop() {
+  if (!is_running_.exchange(false)) return false;
   // All have made their last call then, and nobody is taken for lost.
   PMPI_Barrier(MPI_COMM_WORLD);
   for (ServedCommunicator& served : all_) release(served);
   node_.reset();
+  int rank = 0;
+  PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  return rank == 0 && config().run_numbers();
 }
 
 ServedCommunicator* Communicators::find_slowly(MPI_Comm comm) {

@@ -33,8 +33,8 @@ class Communicators {
 
   /// Right after the start of MPI, on all its ranks; then communicators can be served.
   void start();
-  /// Right before the end of MPI, on all its ranks.
-  void stop();
+  /// Right before the end of MPI, on all its ranks. True for the one that is to say what became of the calls.
+  [[nodiscard]] bool stop();
 
   /// What there is for this communicator; made now if this is its first collective. Null: none is served.
   [[nodiscard]] ServedCommunicator* find(MPI_Comm comm) {

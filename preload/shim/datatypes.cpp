@@ -136,8 +136,10 @@ std::ptrdiff_t Elements::extent() const {
 }
 
 std::optional<std::size_t> Elements::bytes() const {
-  if (const std::size_t bytes = bytes_in_one_piece(type)) [[likely]]
-    return count * bytes;
+  if (const std::size_t each = bytes_in_one_piece(type)) [[likely]] {
+    if (buffer == nullptr && count > 0) return std::nullopt;
+    return count * each;
+  }
   int bytes = 0;
   if (PMPI_Type_size(type, &bytes) != MPI_SUCCESS || bytes == MPI_UNDEFINED) return std::nullopt;
   return count * static_cast<std::size_t>(bytes);

@@ -50,7 +50,7 @@ struct Elements {
   }
   /// As many elements, from this one on; before the buffer where it is negative.
   [[nodiscard]] Elements at(std::ptrdiff_t first) const { return {buffer + first * extent(), count, type}; }
-  /// Of the data alone. Nothing where the MPI does not know the datatype.
+  /// Of the data alone. Nothing where there is no buffer, or the MPI does not know the datatype.
   [[nodiscard]] std::optional<std::size_t> bytes() const;
   /// Whether the data lies in one piece, from `buffer` on.
   [[nodiscard]] bool in_one_piece() const noexcept { return count == 0 || bytes_in_one_piece(type) != 0; }

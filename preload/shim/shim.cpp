@@ -4,11 +4,14 @@
 
 #include <algorithm>
 #include <atomic>
-
+#include <cstdint>
+#include <cstdio>
 #include <cstring>
 #include <initializer_list>
 #include <span>
 #include <string>
+
+#include <fmt/format.h>
 
 #include "../entry_points.h"
 #include "calls.h"
@@ -41,6 +44,26 @@ class Next {
   std::atomic<Function> function_{nullptr};
 };
 
+/// How often a collective was called, by who carried it out. Each is counted by one thread at a time, or a call
+/// is lost.
+struct Counts {
+  std::atomic<std::uint64_t> by[kWays];
+
+  void count(By who) noexcept {
+    std::atomic<std::uint64_t>& calls = by[static_cast<std::size_t>(who)];
+    calls.store(calls.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  }
+};
+template <auto kAttempt>
+Counts counts_of;
+
+template <auto kAttempt, class... Arguments>
+Outcome attempt(Arguments... arguments) {
+  const Outcome outcome = kAttempt(arguments...);
+  counts_of<kAttempt>.count(outcome.by);
+  return outcome;
+}
+
 /// The name of a function, as a template's argument.
 template <std::size_t kSize>
 struct Name {
@@ -55,13 +78,54 @@ struct Function;
 template <Name kName, class... Arguments, Outcome (*kAttempt)(Arguments...)>
 struct Function<kName, kAttempt> {
   static int call(Arguments... arguments) {
-    const Outcome outcome = kAttempt(arguments...);
-    return outcome.served ? outcome.status : next(arguments...);
+    const Outcome outcome = attempt<kAttempt>(arguments...);
+    return outcome.served() ? outcome.status : next(arguments...);
   }
   static inline Next<int (*)(Arguments...)> next{kName.text};
 };
 
 // ---- the start and the end of MPI
+
+/// Says of the job's first rank what became of its calls.
+void report_calls() {
+  struct Line {
+    const char* name;
+    const Counts* counts[2];
+  };
+#define COHORT_LINE(NAME, FUNCTION) {"MPI_" NAME, {&counts_of<&FUNCTION<int>>, &counts_of<&FUNCTION<MPI_Count>>}}
+  const Line lines[] = {
+      {"MPI_Barrier", {&counts_of<&barrier>, nullptr}},
+      COHORT_LINE("Bcast", bcast),
+      COHORT_LINE("Reduce", reduce),
+      COHORT_LINE("Allreduce", allreduce),
+      COHORT_LINE("Allgather", allgather),
+      {"MPI_Allgatherv",
+       {&counts_of<&allgatherv<int, int>>, &counts_of<&allgatherv<MPI_Count, MPI_Aint>>}},
+      COHORT_LINE("Gather", gather),
+      COHORT_LINE("Scatter", scatter),
+      COHORT_LINE("Reduce_scatter", reduce_scatter),
+      COHORT_LINE("Reduce_scatter_block", reduce_scatter_block),
+      COHORT_LINE("Alltoall", alltoall),
+  };
+#undef COHORT_LINE
+  static constexpr const char* kWhy[kWays] = {"by Cohort",
+                                              "by the MPI for their communicator",
+                                              "by the MPI for their operator or datatype",
+                                              "by the MPI for blocks of different sizes",
+                                              "by the MPI for speed",
+                                              "by the MPI for wrong arguments"};
+  for (const Line& line : lines) {
+    std::string text;
+    for (std::size_t way = 0; way < kWays; ++way) {
+      std::uint64_t calls = 0;
+      for (const Counts* counts : line.counts) {
+        if (counts != nullptr) calls += counts->by[way].load(std::memory_order_relaxed);
+      }
+      if (calls > 0) text += fmt::format("{}{} {}", text.empty() ? "" : ", ", calls, kWhy[way]);
+    }
+    if (!text.empty()) fmt::print(stderr, "cohort: {} of rank 0: {}\n", line.name, text);
+  }
+}
 
 int started(int status) {
   if (status == MPI_SUCCESS) Communicators::of_this_process().start();
@@ -77,7 +141,7 @@ int init_thread(int* argc, char*** argv, int required, int* provided) {
   return started(next_init_thread(argc, argv, required, provided));
 }
 int finalize() {
-  Communicators::of_this_process().stop();
+  if (Communicators::of_this_process().stop()) report_calls();
   return next_finalize();
 }
 
@@ -142,8 +206,8 @@ struct FortranFunction;
 template <Name kName, class... Arguments, Outcome (*kAttempt)(Arguments...)>
 struct FortranFunction<kName, kAttempt> {
   static void call(Pointer<Arguments>... arguments, MPI_Fint* error) {
-    const Outcome outcome = kAttempt(from_fortran<Arguments>(arguments)...);
-    if (!outcome.served) return next(arguments..., error);
+    const Outcome outcome = attempt<kAttempt>(from_fortran<Arguments>(arguments)...);
+    if (!outcome.served()) return next(arguments..., error);
     if (error != nullptr) *error = outcome.status;
   }
   static inline Next<void (*)(Pointer<Arguments>..., MPI_Fint*)> next{kName.text};
@@ -155,7 +219,7 @@ struct FortranBoundary {
   static void call(Arguments*... arguments, MPI_Fint* error) {
     MPI_Fint status = MPI_SUCCESS;
     MPI_Fint* const told = error == nullptr ? &status : error;
-    if (kEnds) Communicators::of_this_process().stop();
+    if (kEnds && Communicators::of_this_process().stop()) report_calls();
     next(arguments..., told);
     if (!kEnds) started(*told);
   }

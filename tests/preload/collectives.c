@@ -46,13 +46,13 @@ static int sum_of(int i) {
       memset(out, 0, sizeof(Type) * (count + 1));                                            \
       MPI_Reduce(in, rank == root ? out : NULL, count, type, MPI_SUM, root, comm);           \
       for (int i = 0; i < count && rank == root; ++i) CHECK(out[i] == (Type)sum_of(i));      \
-      for (int i = 0; i < count; ++i) out[i] = in[i];                                        \
-      if (rank == root)                                                                      \
-        MPI_Reduce(MPI_IN_PLACE, out, count, type, MPI_SUM, root, comm);                     \
-      else                                                                                   \
-        MPI_Reduce(out, NULL, count, type, MPI_SUM, root, comm);                             \
-      for (int i = 0; i < count && rank == root; ++i) CHECK(out[i] == (Type)sum_of(i));      \
     }                                                                                        \
+    for (int i = 0; i < count; ++i) out[i] = in[i];                                          \
+    if (rank == 0)                                                                           \
+      MPI_Reduce(MPI_IN_PLACE, out, count, type, MPI_SUM, 0, comm);                          \
+    else                                                                                     \
+      MPI_Reduce(out, NULL, count, type, MPI_SUM, 0, comm);                                  \
+    for (int i = 0; i < count && rank == 0; ++i) CHECK(out[i] == (Type)sum_of(i));           \
     free(in);                                                                                \
     free(out);                                                                               \
   }

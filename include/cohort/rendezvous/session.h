@@ -44,7 +44,8 @@ struct SessionOptions {
   std::chrono::duration<double> timeout{300};
 
   /// Whether what COHORT_TIMELINE, COHORT_RUN_NUMBERS, COHORT_PROMETHEUS and COHORT_STRAGGLERS ask for, and
-  /// `cohort-info --job`, is about the calls of all workers in this Session; for one Session of a process.
+  /// `cohort-info --job`, is about the calls of all workers in this Session, also in groups of all of them in
+  /// the order of their ranks; for one Session of a process.
   bool observed = true;
 
   /// How long the end of a Session waits, in a worker that passes on whether others live, until these have

@@ -1,0 +1,7 @@
+#include <type_traits>
+
+#include "handles.h"
+#include "preload/shim/mpi_abi.h"
+#include "handles_of.inc"
+
+Handles handles_of_shim() { return all_handles(); }

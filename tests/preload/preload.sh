@@ -1,0 +1,101 @@
+#!/usr/bin/env bash
+# What libcohort-mpi.so does to programs that know nothing of it: which calls Cohort carries out, how errors end, and
+# that other processes are left alone.
+#
+#   preload.sh LIBRARY COLLECTIVES ERRORS FORTRAN LAUNCHER...
+#
+#   COLLECTIVES, ERRORS   the programs of this folder
+#   FORTRAN               the MPI's compiler for Fortran, or empty
+#   LAUNCHER              a command line; RANKS in it stands for their number
+set -euo pipefail
+library=$1 collectives=$2 errors=$3 fortran=$4
+shift 4
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+fail() { echo "preload: $*" >&2; exit 1; }
+contains() { [[ $2 == *"$1"* ]] || fail "no '$1' in: $2"; }
+lacks() { [[ $2 != *"$1"* ]] || fail "'$1' is in: $2"; }
+
+launcher=("$@")
+# run RANKS [VARIABLE=VALUE ...] PROGRAM [ARGUMENT ...]: sets `said` and `status`.
+run() {
+  local ranks=$1
+  shift
+  status=0
+  said=$("${launcher[@]/#RANKS/$ranks}" env LD_PRELOAD="$library" COHORT_RUN_NUMBERS=1 "$@" 2>&1) || status=$?
+}
+
+run 2 "$collectives"
+[[ $status == 0 ]] || fail "status $status: $said"
+contains "all results are right" "$said"
+for name in Barrier Bcast Reduce Allreduce Allgather Allgatherv Gather Scatter Reduce_scatter Reduce_scatter_block Alltoall
+do
+  [[ $said =~ MPI_$name\ of\ rank\ 0:\ [1-9][0-9]*\ by\ Cohort ]] || fail "MPI_$name was not carried out: $said"
+done
+contains "cohort numbers: 2 workers" "$said"  # the program's own communicator is the one that is observed
+
+run 2 COHORT_MPI_CALLS=exact "$collectives"
+[[ $status == 0 ]] || fail "exact: status $status: $said"
+contains "all results are right" "$said"
+contains "by the MPI for their operator or datatype" "$said"
+
+run 2 COHORT_MPI_CALLS=none "$collectives"
+[[ $status == 0 ]] || fail "none: status $status: $said"
+contains "all results are right" "$said"
+lacks "by Cohort" "$said"
+
+run 2 COHORT_MPI_CALLS=some "$collectives"
+[[ $status != 0 ]] || fail "a wrong setting is not refused: $said"
+contains "invalid COHORT_MPI_CALLS=some: expected one of all|exact|none" "$said"
+
+run 3 "$errors" differ
+[[ $status == 3 ]] || fail "differ: status $status: $said"
+for rank in 0 1 2; do contains "rank $rank: MPI_ERR_OTHER: MPI_Allreduce: " "$said"; done
+contains "members disagree: member 0" "$said"
+
+run 3 "$errors" kill
+[[ $status != 0 ]] || fail "kill: status $status: $said"
+contains "worker 1 (host" "$said"
+
+# Programs without MPI, and those whose MPI is not known, are left alone.
+[[ $(LD_PRELOAD=$library /bin/echo left alone 2>&1) == "left alone" ]] || fail "a program without MPI says something"
+cat >"$scratch/mpi.c" <<'END'
+#include <stdio.h>
+#include <string.h>
+int MPI_Get_library_version(char* text, int* length) {
+  strcpy(text, "Some MPI 1.0");
+  *length = (int)strlen(text);
+  return 0;
+}
+int MPI_Barrier(int comm) { return comm + 1; }
+END
+cat >"$scratch/program.c" <<'END'
+int MPI_Barrier(int comm);
+int main(void) { return MPI_Barrier(6); }
+END
+if command -v gcc >/dev/null; then
+  gcc -shared -fPIC -o "$scratch/libmpi.so" "$scratch/mpi.c"
+  gcc -o "$scratch/program" "$scratch/program.c" -L"$scratch" -lmpi -Wl,-rpath,"$scratch"
+  status=0
+  said=$(LD_PRELOAD=$library "$scratch/program" 2>&1) || status=$?
+  [[ $status == 7 ]] || fail "an unknown MPI: status $status: $said"
+  [[ $said == "cohort: this MPI is not known: Some MPI 1.0; the program runs as without libcohort-mpi.so" ]] ||
+    fail "an unknown MPI: $said"
+fi
+
+# Of Fortran's three dialects, MPI_IN_PLACE above all.
+if [[ -n $fortran ]]; then
+  for source in "$here"/in_place.*; do
+    program=$scratch/${source##*.}
+    cp "$source" "$program.source.f90"
+    case $source in *.f) cp "$source" "$program.source.f" ;; esac
+    if [[ $source == *.f ]]; then rm "$program.source.f90"; fi
+    "$fortran" -o "$program" "$program".source.* 2>"$scratch/log" || fail "$source: $(<"$scratch/log")"
+    run 2 "$program"
+    [[ $status == 0 ]] || fail "$source: status $status: $said"
+    [[ $said =~ MPI_Allreduce\ of\ rank\ 0:\ [1-9][0-9]*\ by\ Cohort ]] || fail "$source: not carried out: $said"
+  done
+else
+  echo "preload: Fortran is left out: no compiler for it"
+fi
