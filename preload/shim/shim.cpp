@@ -2,6 +2,8 @@
 // MPI's with its arguments as they came.
 #include "../shim_interface.h"
 
+#include <dlfcn.h>
+
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
@@ -149,13 +151,16 @@ int finalize() {
 
 #if defined(COHORT_ABI_OPEN_MPI)
 
-/// What Open MPI's Fortran passes for MPI_IN_PLACE and MPI_BOTTOM: addresses of its own, for each way in which
-/// compilers name a common block.
+/// What Open MPI's Fortran passes for MPI_IN_PLACE and MPI_BOTTOM: the address of a common block, which has a name
+/// for each way in which compilers make one. The program has a block of its own, by which the linker replaces the
+/// library's; where the library was loaded for a module of Python, it has its own.
 class Sentinel {
  public:
   Sentinel(std::initializer_list<const char*> names, void* meaning) : meaning_(meaning) {
     for (const char* const name : names) {
-      if (void* const address = find_next(name)) addresses_[count_++] = address;
+      for (void* const address : {::dlsym(RTLD_DEFAULT, name), find_next(name)}) {
+        if (address != nullptr) addresses_[count_++] = address;
+      }
     }
   }
   [[nodiscard]] bool is(const void* address) const noexcept {
@@ -164,7 +169,7 @@ class Sentinel {
   [[nodiscard]] void* meaning() const noexcept { return meaning_; }
 
  private:
-  const void* addresses_[4] = {};
+  const void* addresses_[8] = {};
   std::size_t count_ = 0;
   void* meaning_;
 };

@@ -88,10 +88,9 @@ fi
 if [[ -n $fortran ]]; then
   for source in "$here"/in_place.*; do
     program=$scratch/${source##*.}
-    cp "$source" "$program.source.f90"
-    case $source in *.f) cp "$source" "$program.source.f" ;; esac
-    if [[ $source == *.f ]]; then rm "$program.source.f90"; fi
-    "$fortran" -o "$program" "$program".source.* 2>"$scratch/log" || fail "$source: $(<"$scratch/log")"
+    # mpif.h declares no arguments, and gfortran takes it for a mistake that they are arrays and numbers in turn.
+    "$fortran" -w -fallow-argument-mismatch -o "$program" "$source" 2>"$scratch/log" ||
+      fail "$source: $(<"$scratch/log")"
     run 2 "$program"
     [[ $status == 0 ]] || fail "$source: status $status: $said"
     [[ $said =~ MPI_Allreduce\ of\ rank\ 0:\ [1-9][0-9]*\ by\ Cohort ]] || fail "$source: not carried out: $said"
