@@ -19,9 +19,8 @@ namespace cohort::preload {
 /// What Cohort has for one communicator.
 struct ServedCommunicator {
   std::atomic<MPI_Comm> comm = {};
-  /// Null: all calls are the MPI's, for this reason.
+  /// Null where the MPI carries out all calls: its members are not all on one node, or there is only one.
   std::unique_ptr<Communicator> communicator;
-  const char* reason = "";
   int rank = 0;
   int size = 0;
   std::vector<std::size_t> counts;  ///< of the call that is made

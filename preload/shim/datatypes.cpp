@@ -5,6 +5,8 @@
 #include <atomic>
 #include <cstdint>
 
+#include "mpi_calls.h"
+
 namespace cohort::preload {
 namespace {
 
@@ -65,10 +67,9 @@ std::size_t bytes_of(PredefinedTypes::Entry& entry) noexcept {
   const std::uint32_t known = entry.bytes.load(std::memory_order_relaxed);
   if (known != 0) [[likely]]
     return known;
-  int bytes = 0;
-  if (PMPI_Type_size(entry.what.type, &bytes) != MPI_SUCCESS || bytes <= 0) return 0;
+  const std::size_t bytes = mpi::type_size(entry.what.type).value_or(0);
   entry.bytes.store(static_cast<std::uint32_t>(bytes), std::memory_order_relaxed);
-  return static_cast<std::size_t>(bytes);
+  return bytes;
 }
 
 std::optional<ReduceOp> operator_of(MPI_Op op) noexcept {
@@ -129,10 +130,7 @@ std::size_t bytes_in_one_piece(MPI_Datatype type) noexcept {
 
 std::ptrdiff_t Elements::extent() const {
   if (const std::size_t bytes = bytes_in_one_piece(type)) return static_cast<std::ptrdiff_t>(bytes);
-  MPI_Aint lower_bound = 0;
-  MPI_Aint extent = 0;
-  PMPI_Type_get_extent(type, &lower_bound, &extent);
-  return extent;
+  return mpi::type_extent(type);
 }
 
 std::optional<std::size_t> Elements::bytes() const {
@@ -140,33 +138,36 @@ std::optional<std::size_t> Elements::bytes() const {
     if (buffer == nullptr && count > 0) return std::nullopt;
     return count * each;
   }
-  int bytes = 0;
-  if (PMPI_Type_size(type, &bytes) != MPI_SUCCESS || bytes == MPI_UNDEFINED) return std::nullopt;
-  return count * static_cast<std::size_t>(bytes);
+  const std::optional<std::size_t> each = mpi::type_size(type);
+  return each ? std::optional(count * *each) : std::nullopt;
 }
+
+namespace {
+
+/// Calls `move(some, first, bytes)` for elements that MPI packs at once, one after the other.
+template <class Move>
+void in_parts(const Elements& all, std::size_t each, const Move& move) {
+  const std::size_t at_once = std::max<std::size_t>(kMostPackedBytes / std::max<std::size_t>(each, 1), 1);
+  for (std::size_t first = 0; first < all.count; first += at_once) {
+    const Elements some = all.part(first, std::min(at_once, all.count - first));
+    move(some, first * each, some.count * each);
+  }
+}
+
+}  // namespace
 
 void Elements::pack(std::span<std::byte> to) const {
   if (count == 0) return;
-  const std::size_t each = to.size() / count;
-  const std::size_t at_once = std::max<std::size_t>(kMostPackedBytes / std::max<std::size_t>(each, 1), 1);
-  for (std::size_t first = 0; first < count; first += at_once) {
-    const Elements some = part(first, std::min(at_once, count - first));
-    int position = 0;
-    PMPI_Pack(some.buffer, static_cast<int>(some.count), type, to.data() + first * each,
-              static_cast<int>(some.count * each), &position, MPI_COMM_SELF);
-  }
+  in_parts(*this, to.size() / count, [to](const Elements& some, std::size_t begin, std::size_t bytes) {
+    mpi::pack(some.buffer, some.count, some.type, to.subspan(begin, bytes));
+  });
 }
 
 void Elements::unpack(std::span<const std::byte> from) const {
   if (count == 0) return;
-  const std::size_t each = from.size() / count;
-  const std::size_t at_once = std::max<std::size_t>(kMostPackedBytes / std::max<std::size_t>(each, 1), 1);
-  for (std::size_t first = 0; first < count; first += at_once) {
-    const Elements some = part(first, std::min(at_once, count - first));
-    int position = 0;
-    PMPI_Unpack(from.data() + first * each, static_cast<int>(some.count * each), &position, some.buffer,
-                static_cast<int>(some.count), type, MPI_COMM_SELF);
-  }
+  in_parts(*this, from.size() / count, [from](const Elements& some, std::size_t begin, std::size_t bytes) {
+    mpi::unpack(from.subspan(begin, bytes), some.buffer, some.count, some.type);
+  });
 }
 
 }  // namespace cohort::preload

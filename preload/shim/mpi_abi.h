@@ -14,7 +14,6 @@ using MPI_Count = long long;
 struct MPI_Status;
 
 inline constexpr int MPI_SUCCESS = 0;
-inline constexpr int MPI_UNDEFINED = -32766;
 
 #if defined(COHORT_ABI_OPEN_MPI)
 
@@ -38,6 +37,7 @@ extern char ompi_mpi_comm_world;
 extern char ompi_mpi_comm_self;
 extern char ompi_mpi_comm_null;
 extern char ompi_mpi_info_null;
+extern char ompi_mpi_datatype_null;
 }
 #undef COHORT_X
 inline void* const MPI_IN_PLACE = reinterpret_cast<void*>(1);
@@ -81,6 +81,8 @@ inline const MPI_Comm MPI_COMM_WORLD = COHORT_HANDLE(MPI_Comm, ompi_mpi_comm_wor
 inline const MPI_Comm MPI_COMM_SELF = COHORT_HANDLE(MPI_Comm, ompi_mpi_comm_self, 0x44000001, 0x102);
 inline const MPI_Comm MPI_COMM_NULL = COHORT_HANDLE(MPI_Comm, ompi_mpi_comm_null, 0x04000000, 0x100);
 inline const MPI_Info MPI_INFO_NULL = COHORT_HANDLE(MPI_Info, ompi_mpi_info_null, 0x1c000000, 0x130);
+inline const MPI_Datatype MPI_DATATYPE_NULL =
+    COHORT_HANDLE(MPI_Datatype, ompi_mpi_datatype_null, 0x0c000000, 0x200);
 #define COHORT_X(NAME, OPEN_MPI, MPICH, MPI_5, KIND) \
   inline const MPI_Datatype NAME = COHORT_HANDLE(MPI_Datatype, OPEN_MPI, MPICH, MPI_5);
 COHORT_PREDEFINED_DATATYPES(COHORT_X)

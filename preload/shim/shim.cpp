@@ -18,7 +18,7 @@
 #include "../entry_points.h"
 #include "calls.h"
 #include "communicators.h"
-#include "mpi_abi.h"
+#include "mpi_calls.h"
 
 namespace cohort::preload {
 namespace {
@@ -190,11 +190,11 @@ Argument from_fortran(void* argument) {
   if constexpr (std::is_same_v<Argument, int>)
     return *static_cast<MPI_Fint*>(argument);
   else if constexpr (std::is_same_v<Argument, MPI_Comm>)
-    return PMPI_Comm_f2c(*static_cast<MPI_Fint*>(argument));
+    return mpi::comm_of(*static_cast<MPI_Fint*>(argument));
   else if constexpr (std::is_same_v<Argument, MPI_Datatype>)
-    return PMPI_Type_f2c(*static_cast<MPI_Fint*>(argument));
+    return mpi::type_of(*static_cast<MPI_Fint*>(argument));
   else if constexpr (std::is_same_v<Argument, MPI_Op>)
-    return PMPI_Op_f2c(*static_cast<MPI_Fint*>(argument));
+    return mpi::op_of(*static_cast<MPI_Fint*>(argument));
   else if constexpr (std::is_same_v<Argument, const int*>)
     return static_cast<const int*>(argument);
   else

@@ -9,7 +9,7 @@ set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/sources.sh"
 enter_root "$@"
 
-mapfile -t files < <(sources include src mpi tools benchmarks examples tests)
+mapfile -t files < <(sources include src mpi preload tools benchmarks examples tests)
 awk '
 function complain(why) {
   printf "%s:%d: %s: GCC 12 miscompiles it; await in a statement of its own\n", FILENAME, FNR, why

@@ -9,7 +9,7 @@ set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/sources.sh"
 enter_root "$@"
 
-mapfile -t files < <(sources include src mpi python tools benchmarks examples tests)
+mapfile -t files < <(sources include src mpi python preload tools benchmarks examples tests)
 awk '
 BEGIN {
   # What each unit may include. The chain comes first: each layer sees itself and those below.
@@ -29,6 +29,7 @@ BEGIN {
   allowed["mpi"] = allowed["observation"] "mpi "
   allowed["rendezvous"] = allowed["observation"] "remote rendezvous "
   allowed["python"] = allowed["rendezvous"] "python "
+  allowed["preload"] = allowed["rendezvous"] "preload "
   allowed["simulation"] = allowed["collective"] "simulation "
   allowed["resolvers"] = allowed["remote"] "mpi resolvers "
   allowed["torch"] = below "torch "
@@ -36,7 +37,7 @@ BEGIN {
   allowed["cohort.h"] = below "resolvers "
 
   # Folders that may include headers of a foreign library.
-  home["MPI"] = "mpi/ benchmarks/ tests/mpi/"
+  home["MPI"] = "mpi/ benchmarks/ tests/mpi/ tests/preload/"
   home["CUDA"] = "src/cuda/ src/nccl/ benchmarks/ examples/ tests/benchmarks/ tests/cuda/ tests/nccl/ tests/stand_in/"
   home["Eigen"] = "include/cohort/eigen/ examples/ tests/eigen/"
   home["libtorch"] = "include/cohort/torch/ src/torch/ python/src/ benchmarks/ examples/ tests/torch/"
@@ -71,7 +72,7 @@ function starts_with_one_of(path, folders,    list, n, i) {
 
 FNR == 1 {
   # Programs and tests may use every layer: tools, benchmarks, examples.
-  unit = FILENAME ~ /^(include|src|mpi)\// ? unit_of(FILENAME) : FILENAME ~ /^python\/src\// ? "python" : ""
+  unit = FILENAME ~ /^(include|src|mpi|preload)\// ? unit_of(FILENAME) : FILENAME ~ /^python\/src\// ? "python" : ""
   if (unit != "" && !(unit in allowed)) complain("no layer of this name; the layers are listed in tests/checks/include_direction.sh")
 }
 

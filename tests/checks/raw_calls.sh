@@ -9,14 +9,20 @@ set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/sources.sh"
 enter_root "$@"
 
-mapfile -t files < <(sources include src mpi tools examples tests)
+mapfile -t files < <(sources include src mpi preload tools examples tests)
 awk '
+# The first of several names.
+function one_of(names) {
+  sub(/\|.*/, "", names)
+  return names
+}
+
 function look_for(names, wrapper, users,    call) {
-  if (FILENAME ~ "^" wrapper "\\.(h|cpp)$" || FILENAME ~ "^(" users ")/") return
+  if (FILENAME ~ "^(" wrapper ")\\.(h|cpp)$" || FILENAME ~ "^(" users ")/") return
   if (!match(code, "(^|[^A-Za-z0-9_])" names "[A-Za-z0-9_]*[ \t]*\\(")) return
   call = substr(code, RSTART, RLENGTH)
   gsub(/[^A-Za-z0-9_]/, "", call)
-  printf "%s:%d: raw call of %s; call its checked wrapper in %s.h\n", FILENAME, FNR, call, wrapper
+  printf "%s:%d: raw call of %s; call its checked wrapper in %s.h\n", FILENAME, FNR, call, one_of(wrapper)
   bad = 1
 }
 
@@ -31,7 +37,8 @@ FNR == 1 { in_comment = 0 }
   if (in_comment && !sub(/^.*\*\//, "", code)) next
   in_comment = sub(/\/\*.*/, "", code)
 
-  look_for("P?MPI_(T_)?[A-Z]?[a-z]", "mpi/calls", "tests/mpi")
+  look_for("P?MPI_(T_)?[A-Z]?[a-z]", FILENAME ~ /^preload\// ? "preload/shim/mpi_calls|preload/shim/mpi_abi" : "mpi/calls",
+           "tests/(mpi|preload)")
   look_for("p?nccl[A-Z]", "src/nccl/calls", "tests/(nccl|stand_in)")
   look_for("cu(da)?[A-Z][a-z]", "src/cuda/calls", "examples|tests/(benchmarks|cuda|nccl|stand_in)")
 }

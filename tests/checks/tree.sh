@@ -7,7 +7,7 @@ set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/sources.sh"
 enter_root "$@"
 
-folders=(include src mpi launch tools benchmarks examples tests)
+folders=(include src mpi preload launch tools benchmarks examples tests)
 mapfile -t cpp < <(sources "${folders[@]}")
 mapfile -t scripts < <(for folder in "${folders[@]}"; do
   [[ ! -d $folder ]] || find "$folder" -name '*.sh'

@@ -1,0 +1,159 @@
+// The functions of the MPI that the shim calls itself, by their PMPI names, and what they return. A call that
+// fails throws, after the MPI has called the communicator's error handler.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include <cohort/base/error.h>
+
+#include "mpi_abi.h"
+
+namespace cohort::preload::mpi {
+
+inline void check(int status, std::string_view function) {
+  if (status != MPI_SUCCESS) throw Unavailable("{} of the MPI library failed with code {}", function, status);
+}
+
+inline int rank(MPI_Comm comm) {
+  int rank = 0;
+  check(PMPI_Comm_rank(comm, &rank), "MPI_Comm_rank");
+  return rank;
+}
+
+inline int size(MPI_Comm comm) {
+  int size = 0;
+  check(PMPI_Comm_size(comm, &size), "MPI_Comm_size");
+  return size;
+}
+
+inline bool is_inter(MPI_Comm comm) {
+  int is_inter = 0;
+  check(PMPI_Comm_test_inter(comm, &is_inter), "MPI_Comm_test_inter");
+  return is_inter != 0;
+}
+
+inline void barrier(MPI_Comm comm) { check(PMPI_Barrier(comm), "MPI_Barrier"); }
+
+/// From rank 0.
+inline void broadcast(std::span<std::byte> bytes, MPI_Comm comm) {
+  check(PMPI_Bcast(bytes.data(), static_cast<int>(bytes.size()), MPI_BYTE, 0, comm), "MPI_Bcast");
+}
+
+/// Every rank's word.
+template <class Word>
+void all_gather(const Word& own, std::span<Word> all, MPI_Comm comm) {
+  constexpr int kBytes = sizeof(Word);
+  check(PMPI_Allgather(&own, kBytes, MPI_BYTE, all.data(), kBytes, MPI_BYTE, comm), "MPI_Allgather");
+}
+
+inline bool all_say(bool own, MPI_Comm comm) {
+  const int word = own ? 1 : 0;
+  int least = 0;
+  check(PMPI_Allreduce(&word, &least, 1, MPI_INT, MPI_MIN, comm), "MPI_Allreduce");
+  return least != 0;
+}
+
+/// Of all ranks of the world that share memory with this one. To be freed.
+inline MPI_Comm node_of_world() {
+  MPI_Comm node = MPI_COMM_NULL;
+  check(PMPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node),
+        "MPI_Comm_split_type");
+  return node;
+}
+inline void free(MPI_Comm comm) { check(PMPI_Comm_free(&comm), "MPI_Comm_free"); }
+
+// ---- what hangs on communicators
+
+/// For attributes that are not copied to duplicates.
+inline int create_keyval(MPI_Comm_delete_attr_function* at_end) {
+  const auto copy_to_none = [](MPI_Comm, int, void*, void*, void*, int* copies) {
+    *copies = 0;
+    return MPI_SUCCESS;
+  };
+  int keyval = 0;
+  check(PMPI_Comm_create_keyval(copy_to_none, at_end, &keyval, nullptr), "MPI_Comm_create_keyval");
+  return keyval;
+}
+
+inline void set_attribute(MPI_Comm comm, int keyval, void* value) {
+  check(PMPI_Comm_set_attr(comm, keyval, value), "MPI_Comm_set_attr");
+}
+
+/// Null where there is none.
+inline void* attribute(MPI_Comm comm, int keyval) {
+  void* value = nullptr;
+  int found = 0;
+  check(PMPI_Comm_get_attr(comm, keyval, static_cast<void*>(&value), &found), "MPI_Comm_get_attr");
+  return found == 0 ? nullptr : value;
+}
+
+// ---- errors
+
+/// A new code, of class MPI_ERR_OTHER, with this text.
+inline int make_error(std::string text) {
+  text.resize(std::min(text.size(), static_cast<std::size_t>(MPI_MAX_ERROR_STRING) - 1));
+  int code = MPI_ERR_OTHER;
+  check(PMPI_Add_error_code(MPI_ERR_OTHER, &code), "MPI_Add_error_code");
+  check(PMPI_Add_error_string(code, text.c_str()), "MPI_Add_error_string");
+  return code;
+}
+
+/// Returns only if the communicator's error handler does.
+inline void call_error_handler(MPI_Comm comm, int code) {
+  check(PMPI_Comm_call_errhandler(comm, code), "MPI_Comm_call_errhandler");
+}
+
+/// Does not return.
+inline void abort_job(int status) { static_cast<void>(PMPI_Abort(MPI_COMM_WORLD, status)); }
+
+/// Lets messages and all else of the MPI go on. There is nothing to do about an error of it here.
+inline void make_progress() noexcept {
+  constexpr int kSomeTag = 0;
+  int found = 0;
+  static_cast<void>(PMPI_Iprobe(MPI_ANY_SOURCE, kSomeTag, MPI_COMM_SELF, &found, MPI_STATUS_IGNORE));
+}
+
+// ---- datatypes
+
+/// Bytes of the data of one element. Nothing where the MPI does not know the datatype, or the number is larger
+/// than an int.
+inline std::optional<std::size_t> type_size(MPI_Datatype type) noexcept {
+  int bytes = 0;
+  if (type == MPI_DATATYPE_NULL || PMPI_Type_size(type, &bytes) != MPI_SUCCESS || bytes < 0) return std::nullopt;
+  return static_cast<std::size_t>(bytes);
+}
+
+/// Bytes from one element to the next.
+inline std::ptrdiff_t type_extent(MPI_Datatype type) {
+  MPI_Aint lower_bound = 0;
+  MPI_Aint extent = 0;
+  check(PMPI_Type_get_extent(type, &lower_bound, &extent), "MPI_Type_get_extent");
+  return extent;
+}
+
+inline void pack(const void* from, std::size_t count, MPI_Datatype type, std::span<std::byte> to) {
+  int position = 0;
+  check(PMPI_Pack(from, static_cast<int>(count), type, to.data(), static_cast<int>(to.size()), &position,
+                  MPI_COMM_SELF),
+        "MPI_Pack");
+}
+
+inline void unpack(std::span<const std::byte> from, void* to, std::size_t count, MPI_Datatype type) {
+  int position = 0;
+  check(PMPI_Unpack(from.data(), static_cast<int>(from.size()), &position, to, static_cast<int>(count), type,
+                    MPI_COMM_SELF),
+        "MPI_Unpack");
+}
+
+// ---- handles of Fortran
+
+inline MPI_Comm comm_of(MPI_Fint number) { return PMPI_Comm_f2c(number); }
+inline MPI_Datatype type_of(MPI_Fint number) { return PMPI_Type_f2c(number); }
+inline MPI_Op op_of(MPI_Fint number) { return PMPI_Op_f2c(number); }
+
+}  // namespace cohort::preload::mpi
