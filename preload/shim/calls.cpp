@@ -141,7 +141,8 @@ Outcome allreduce(const void* input, void* output, Count count, MPI_Datatype typ
   const std::optional<Reduction> reduction = served_reduction(type, op);
   if (!reduction) return kForElements;
   if (count == 0) return kDone;
-  if (input == nullptr || output == nullptr) return kForArguments;
+  // One buffer without MPI_IN_PLACE is an error.
+  if (input == nullptr || output == nullptr || input == output) return kForArguments;
   CollectiveCall call =
       call_of(CollectiveKind::kAllReduce, bytes_at(input == MPI_IN_PLACE ? output : input), bytes_at(output),
               static_cast<std::size_t>(count) * reduction->numbers, reduction->dtype);
@@ -314,7 +315,7 @@ Outcome reduce_scatter_block(const void* input, void* output, Count count, MPI_D
   const std::optional<Reduction> reduction = served_reduction(type, op);
   if (!reduction) return kForElements;
   if (count == 0) return kDone;
-  if (input == nullptr || output == nullptr) return kForArguments;
+  if (input == nullptr || output == nullptr || input == output) return kForArguments;
   const std::size_t elements = static_cast<std::size_t>(count) * reduction->numbers;
   const bool in_place = input == MPI_IN_PLACE;
   return carry_out_as("MPI_Reduce_scatter_block", comm, [&] {

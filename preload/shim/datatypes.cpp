@@ -63,7 +63,7 @@ PredefinedTypes& predefined_types() {
   return types;
 }
 
-std::size_t bytes_of(PredefinedTypes::Entry& entry) noexcept {
+std::size_t bytes_of(PredefinedTypes::Entry& entry) {
   const std::uint32_t known = entry.bytes.load(std::memory_order_relaxed);
   if (known != 0) [[likely]]
     return known;
@@ -101,7 +101,7 @@ constexpr std::size_t kMostPackedBytes = std::size_t{1} << 30;
 
 }  // namespace
 
-std::optional<Reduction> reduction_of(MPI_Datatype type, MPI_Op op) noexcept {
+std::optional<Reduction> reduction_of(MPI_Datatype type, MPI_Op op) {
   PredefinedTypes::Entry* const entry = predefined_types().find(type);
   const std::optional<ReduceOp> reduce = operator_of(op);
   if (entry == nullptr || !reduce) return std::nullopt;
@@ -123,7 +123,7 @@ std::optional<Reduction> reduction_of(MPI_Datatype type, MPI_Op op) noexcept {
   return Reduction{*dtype, *reduce, numbers, !is_floating(*dtype)};
 }
 
-std::size_t bytes_in_one_piece(MPI_Datatype type) noexcept {
+std::size_t bytes_in_one_piece(MPI_Datatype type) {
   PredefinedTypes::Entry* const entry = predefined_types().find(type);
   return entry == nullptr ? 0 : bytes_of(*entry);
 }

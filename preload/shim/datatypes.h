@@ -27,11 +27,11 @@ struct Reduction {
 };
 
 /// Nothing where Cohort has no such operator, or MPI allows none for the datatype.
-[[nodiscard]] std::optional<Reduction> reduction_of(MPI_Datatype type, MPI_Op op) noexcept;
+[[nodiscard]] std::optional<Reduction> reduction_of(MPI_Datatype type, MPI_Op op);
 
 /// The bytes of one element that lie one after the other, for datatypes that are predefined and in one piece;
 /// 0 for others.
-[[nodiscard]] std::size_t bytes_in_one_piece(MPI_Datatype type) noexcept;
+[[nodiscard]] std::size_t bytes_in_one_piece(MPI_Datatype type);
 
 /// Part of a caller's buffer: elements of a datatype, whose data may have gaps. `first` counts elements.
 struct Elements {
@@ -53,7 +53,7 @@ struct Elements {
   /// Of the data alone. Nothing where there is no buffer, or the MPI does not know the datatype.
   [[nodiscard]] std::optional<std::size_t> bytes() const;
   /// Whether the data lies in one piece, from `buffer` on.
-  [[nodiscard]] bool in_one_piece() const noexcept { return count == 0 || bytes_in_one_piece(type) != 0; }
+  [[nodiscard]] bool in_one_piece() const { return count == 0 || bytes_in_one_piece(type) != 0; }
 
   // The data in the order of the elements, copied to or from where it lies in one piece.
   void pack(std::span<std::byte> to) const;

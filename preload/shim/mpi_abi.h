@@ -22,6 +22,7 @@ using MPI_Comm = struct ompi_communicator_t*;
 using MPI_Datatype = struct ompi_datatype_t*;
 using MPI_Op = struct ompi_op_t*;
 using MPI_Info = struct ompi_info_t*;
+using MPI_Errhandler = struct ompi_errhandler_t*;
 inline constexpr int MPI_ERR_OTHER = 16;
 inline constexpr int MPI_MAX_ERROR_STRING = 256;
 inline constexpr int MPI_ANY_SOURCE = -1;
@@ -37,6 +38,7 @@ extern char ompi_mpi_comm_world;
 extern char ompi_mpi_comm_self;
 extern char ompi_mpi_comm_null;
 extern char ompi_mpi_info_null;
+extern char ompi_mpi_errors_return;
 extern char ompi_mpi_datatype_null;
 }
 #undef COHORT_X
@@ -50,6 +52,7 @@ using MPI_Comm = int;
 using MPI_Datatype = int;
 using MPI_Op = int;
 using MPI_Info = int;
+using MPI_Errhandler = int;
 inline constexpr int MPI_ERR_OTHER = 15;
 inline constexpr int MPI_MAX_ERROR_STRING = 512;
 inline constexpr int MPI_ANY_SOURCE = -2;
@@ -65,6 +68,7 @@ using MPI_Comm = struct MPI_ABI_Comm*;
 using MPI_Datatype = struct MPI_ABI_Datatype*;
 using MPI_Op = struct MPI_ABI_Op*;
 using MPI_Info = struct MPI_ABI_Info*;
+using MPI_Errhandler = struct MPI_ABI_Errhandler*;
 inline constexpr int MPI_ERR_OTHER = 16;
 inline constexpr int MPI_MAX_ERROR_STRING = 512;
 inline constexpr int MPI_ANY_SOURCE = -1;
@@ -81,6 +85,8 @@ inline const MPI_Comm MPI_COMM_WORLD = COHORT_HANDLE(MPI_Comm, ompi_mpi_comm_wor
 inline const MPI_Comm MPI_COMM_SELF = COHORT_HANDLE(MPI_Comm, ompi_mpi_comm_self, 0x44000001, 0x102);
 inline const MPI_Comm MPI_COMM_NULL = COHORT_HANDLE(MPI_Comm, ompi_mpi_comm_null, 0x04000000, 0x100);
 inline const MPI_Info MPI_INFO_NULL = COHORT_HANDLE(MPI_Info, ompi_mpi_info_null, 0x1c000000, 0x130);
+inline const MPI_Errhandler MPI_ERRORS_RETURN =
+    COHORT_HANDLE(MPI_Errhandler, ompi_mpi_errors_return, 0x54000001, 0x143);
 inline const MPI_Datatype MPI_DATATYPE_NULL =
     COHORT_HANDLE(MPI_Datatype, ompi_mpi_datatype_null, 0x0c000000, 0x200);
 #define COHORT_X(NAME, OPEN_MPI, MPICH, MPI_5, KIND) \
@@ -104,10 +110,12 @@ int PMPI_Comm_rank(MPI_Comm, int*);
 int PMPI_Comm_size(MPI_Comm, int*);
 int PMPI_Comm_test_inter(MPI_Comm, int*);
 int PMPI_Comm_split_type(MPI_Comm, int, int, MPI_Info, MPI_Comm*);
+int PMPI_Comm_dup(MPI_Comm, MPI_Comm*);
 int PMPI_Comm_free(MPI_Comm*);
 int PMPI_Comm_create_keyval(MPI_Comm_copy_attr_function*, MPI_Comm_delete_attr_function*, int*, void*);
 int PMPI_Comm_set_attr(MPI_Comm, int, void*);
 int PMPI_Comm_get_attr(MPI_Comm, int, void*, int*);
+int PMPI_Comm_set_errhandler(MPI_Comm, MPI_Errhandler);
 int PMPI_Comm_call_errhandler(MPI_Comm, int);
 int PMPI_Add_error_code(int, int*);
 int PMPI_Add_error_string(int, const char*);
@@ -115,6 +123,7 @@ int PMPI_Abort(MPI_Comm, int);
 int PMPI_Iprobe(int, int, MPI_Comm, int*, MPI_Status*);
 int PMPI_Type_size(MPI_Datatype, int*);
 int PMPI_Type_get_extent(MPI_Datatype, MPI_Aint*, MPI_Aint*);
+int PMPI_Pack_size(int, MPI_Datatype, MPI_Comm, int*);
 int PMPI_Pack(const void*, int, MPI_Datatype, void*, int, int*, MPI_Comm);
 int PMPI_Unpack(const void*, int, int*, void*, int, MPI_Datatype, MPI_Comm);
 MPI_Comm PMPI_Comm_f2c(MPI_Fint);

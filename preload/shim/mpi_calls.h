@@ -120,11 +120,24 @@ inline void make_progress() noexcept {
 
 // ---- datatypes
 
-/// Bytes of the data of one element. Nothing where the MPI does not know the datatype, or the number is larger
-/// than an int.
-inline std::optional<std::size_t> type_size(MPI_Datatype type) noexcept {
+/// A communicator whose errors are returned: what is asked about a program's datatype must not end the program.
+/// Made at the first call, after the start of MPI; lives as long as MPI.
+inline MPI_Comm quiet_comm() {
+  static const MPI_Comm comm = [] {
+    MPI_Comm made = MPI_COMM_NULL;
+    check(PMPI_Comm_dup(MPI_COMM_SELF, &made), "MPI_Comm_dup");
+    check(PMPI_Comm_set_errhandler(made, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
+    return made;
+  }();
+  return comm;
+}
+
+/// Bytes of the data of one element. Nothing where the datatype cannot be used.
+inline std::optional<std::size_t> type_size(MPI_Datatype type) {
   int bytes = 0;
-  if (type == MPI_DATATYPE_NULL || PMPI_Type_size(type, &bytes) != MPI_SUCCESS || bytes < 0) return std::nullopt;
+  if (PMPI_Pack_size(1, type, quiet_comm(), &bytes) != MPI_SUCCESS) return std::nullopt;
+  // Of a datatype that is legal, as MPI_COMM_WORLD would be told of any other.
+  if (PMPI_Type_size(type, &bytes) != MPI_SUCCESS || bytes < 0) return std::nullopt;
   return static_cast<std::size_t>(bytes);
 }
 
@@ -139,14 +152,14 @@ inline std::ptrdiff_t type_extent(MPI_Datatype type) {
 inline void pack(const void* from, std::size_t count, MPI_Datatype type, std::span<std::byte> to) {
   int position = 0;
   check(PMPI_Pack(from, static_cast<int>(count), type, to.data(), static_cast<int>(to.size()), &position,
-                  MPI_COMM_SELF),
+                  quiet_comm()),
         "MPI_Pack");
 }
 
 inline void unpack(std::span<const std::byte> from, void* to, std::size_t count, MPI_Datatype type) {
   int position = 0;
   check(PMPI_Unpack(from.data(), static_cast<int>(from.size()), &position, to, static_cast<int>(count), type,
-                    MPI_COMM_SELF),
+                    quiet_comm()),
         "MPI_Unpack");
 }
 

@@ -15,6 +15,8 @@
 
 #include <fmt/format.h>
 
+#include <cohort/base/log.h>
+
 #include "../entry_points.h"
 #include "calls.h"
 #include "communicators.h"
@@ -61,7 +63,12 @@ Counts counts_of;
 
 template <auto kAttempt, class... Arguments>
 Outcome attempt(Arguments... arguments) {
-  const Outcome outcome = kAttempt(arguments...);
+  Outcome outcome{.by = By::kMpiForArguments};
+  try {
+    outcome = kAttempt(arguments...);
+  } catch (const std::exception& error) {  // before a call: the MPI has no answer about its arguments
+    logging::warning("a collective is left to the MPI: {}", error.what());
+  }
   counts_of<kAttempt>.count(outcome.by);
   return outcome;
 }
