@@ -68,10 +68,11 @@ NodeRanks::NodeRanks(int rank, int size, const Broadcast& broadcast) {
     id_ = std::uint64_t{device()} << 32 | device();
   }
   broadcast(std::as_writable_bytes(std::span(&id_, 1)));
-  session_ = std::make_unique<rendezvous::Session>(
-      rendezvous::SessionOptions{.store = std::make_shared<BroadcastStore>(rank == 0, broadcast),
-                                 .rank = rank,
-                                 .size = size});
+  rendezvous::SessionOptions options{
+      .store = std::make_shared<BroadcastStore>(rank == 0, broadcast), .rank = rank, .size = size};
+  // A rank that a debugger has stopped is waited for, as in MPI.
+  if (!config().is_set("COHORT_SILENCE_SECONDS")) options.silence = std::chrono::seconds(0);
+  session_ = std::make_unique<rendezvous::Session>(std::move(options));
 }
 
 std::unique_ptr<Communicator> NodeRanks::make_communicator(std::span<const int> ranks, std::string_view name,

@@ -30,8 +30,8 @@ constexpr Outcome kForArguments{.by = By::kMpiForArguments};
 constexpr std::size_t kMostBytesSentAhead = 256;
 
 /// What the members share of a communicator that Cohort serves; null: it does not.
-ServedCommunicator* served(MPI_Comm comm) {
-  ServedCommunicator* const found = Communicators::of_this_process().find(comm);
+ServedCommunicator* served(MPI_Comm comm, bool depends_on_order = false) {
+  ServedCommunicator* const found = Communicators::of_this_process().find(comm, depends_on_order);
   return found != nullptr && found->communicator != nullptr ? found : nullptr;
 }
 
@@ -66,6 +66,9 @@ Outcome carry_out_as(const char* function, const ServedCommunicator& served, MPI
   return carry_out_as(function, comm, [&] { carry_out(*served.communicator, call); });
 }
 
+/// Whether MPI_IN_PLACE stands where it is not legal.
+bool is_misplaced(const void* buffer, bool is_legal = false) { return buffer == MPI_IN_PLACE && !is_legal; }
+
 bool is_root_of(const ServedCommunicator& served, int root) { return root >= 0 && root < served.size; }
 
 void require_same_bytes(std::size_t sent, std::size_t received) {
@@ -73,12 +76,17 @@ void require_same_bytes(std::size_t sent, std::size_t received) {
   throw InvalidArgument("this rank sends {} bytes where it receives {} from itself", sent, received);
 }
 
-/// The operator for a reduction of `count` elements that is to be served.
+/// A reduction that is to be served.
 std::optional<Reduction> served_reduction(MPI_Datatype type, MPI_Op op) {
   const std::optional<Reduction> reduction = reduction_of(type, op);
   if (!reduction || (Communicators::of_this_process().only_exact() && !reduction->is_exact))
     return std::nullopt;
   return reduction;
+}
+
+/// Its communicator, if that is served.
+ServedCommunicator* served(MPI_Comm comm, const std::optional<Reduction>& reduction) {
+  return served(comm, reduction && !reduction->is_exact);
 }
 
 }  // namespace
@@ -93,7 +101,7 @@ template <class Count>
 Outcome bcast(void* buffer, Count count, MPI_Datatype type, int root, MPI_Comm comm) {
   const ServedCommunicator* const group = served(comm);
   if (group == nullptr) return kForCommunicator;
-  if (count < 0 || !is_root_of(*group, root)) return kForArguments;
+  if (count < 0 || !is_root_of(*group, root) || is_misplaced(buffer)) return kForArguments;
   const Elements elements(buffer, static_cast<std::size_t>(count), type);
   const std::optional<std::size_t> bytes = elements.bytes();
   if (!bytes) return kForArguments;
@@ -116,10 +124,10 @@ Outcome bcast(void* buffer, Count count, MPI_Datatype type, int root, MPI_Comm c
 template <class Count>
 Outcome reduce(const void* input, void* output, Count count, MPI_Datatype type, MPI_Op op, int root,
                MPI_Comm comm) {
-  const ServedCommunicator* const group = served(comm);
+  const std::optional<Reduction> reduction = served_reduction(type, op);
+  const ServedCommunicator* const group = served(comm, reduction);
   if (group == nullptr) return kForCommunicator;
   if (count < 0 || !is_root_of(*group, root)) return kForArguments;
-  const std::optional<Reduction> reduction = served_reduction(type, op);
   if (!reduction) return kForElements;
   if (count == 0) return kDone;
   const std::size_t elements = static_cast<std::size_t>(count) * reduction->numbers;
@@ -127,6 +135,7 @@ Outcome reduce(const void* input, void* output, Count count, MPI_Datatype type, 
   const bool is_root = group->rank == root;
   const std::byte* const from = bytes_at(is_root && input == MPI_IN_PLACE ? output : input);
   if (from == nullptr || (is_root && output == nullptr)) return kForArguments;
+  if (is_misplaced(input, is_root) || is_misplaced(output, !is_root)) return kForArguments;
   CollectiveCall call = call_of(CollectiveKind::kReduce, from, is_root ? bytes_at(output) : nullptr, elements,
                                 reduction->dtype, root);
   call.op = reduction->op;
@@ -135,14 +144,14 @@ Outcome reduce(const void* input, void* output, Count count, MPI_Datatype type, 
 
 template <class Count>
 Outcome allreduce(const void* input, void* output, Count count, MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
-  const ServedCommunicator* const group = served(comm);
+  const std::optional<Reduction> reduction = served_reduction(type, op);
+  const ServedCommunicator* const group = served(comm, reduction);
   if (group == nullptr) return kForCommunicator;
   if (count < 0) return kForArguments;
-  const std::optional<Reduction> reduction = served_reduction(type, op);
   if (!reduction) return kForElements;
   if (count == 0) return kDone;
   // One buffer without MPI_IN_PLACE is an error.
-  if (input == nullptr || output == nullptr || input == output) return kForArguments;
+  if (input == nullptr || output == nullptr || input == output || is_misplaced(output)) return kForArguments;
   CollectiveCall call =
       call_of(CollectiveKind::kAllReduce, bytes_at(input == MPI_IN_PLACE ? output : input), bytes_at(output),
               static_cast<std::size_t>(count) * reduction->numbers, reduction->dtype);
@@ -155,7 +164,7 @@ Outcome allgather(const void* input, Count input_count, MPI_Datatype input_type,
                   Count output_count, MPI_Datatype output_type, MPI_Comm comm) {
   const ServedCommunicator* const group = served(comm);
   if (group == nullptr) return kForCommunicator;
-  if (output_count < 0) return kForArguments;
+  if (output_count < 0 || is_misplaced(output)) return kForArguments;
   const auto members = static_cast<std::size_t>(group->size);
   const auto rank = static_cast<std::size_t>(group->rank);
   const auto count = static_cast<std::size_t>(output_count);
@@ -185,7 +194,7 @@ Outcome allgatherv(const void* input, Count input_count, MPI_Datatype input_type
                    MPI_Comm comm) {
   ServedCommunicator* const group = served(comm);
   if (group == nullptr) return kForCommunicator;
-  if (output_counts == nullptr || offsets == nullptr) return kForArguments;
+  if (output_counts == nullptr || offsets == nullptr || is_misplaced(output)) return kForArguments;
   const auto members = static_cast<std::size_t>(group->size);
   const auto rank = static_cast<std::size_t>(group->rank);
   const std::optional<std::size_t> each = Elements(output, 1, output_type).bytes();
@@ -241,6 +250,7 @@ Outcome gather(const void* input, Count input_count, MPI_Datatype input_type, vo
   const bool is_root = group->rank == root;
   const bool in_place = is_root && input == MPI_IN_PLACE;
   if ((is_root && output_count < 0) || (!in_place && input_count < 0)) return kForArguments;
+  if (is_misplaced(input, is_root) || is_misplaced(output, !is_root)) return kForArguments;
   const auto members = static_cast<std::size_t>(group->size);
   const auto count = is_root ? static_cast<std::size_t>(output_count) : 0;
   const Elements all = is_root ? Elements(output, count * members, output_type) : Elements();
@@ -271,6 +281,7 @@ Outcome scatter(const void* input, Count input_count, MPI_Datatype input_type, v
   const bool is_root = group->rank == root;
   const bool in_place = is_root && output == MPI_IN_PLACE;
   if ((is_root && input_count < 0) || (!in_place && output_count < 0)) return kForArguments;
+  if (is_misplaced(output, is_root) || is_misplaced(input, !is_root)) return kForArguments;
   const auto members = static_cast<std::size_t>(group->size);
   const auto count = is_root ? static_cast<std::size_t>(input_count) : 0;
   const Elements all = is_root ? Elements(input, count * members, input_type) : Elements();
@@ -298,7 +309,7 @@ Outcome scatter(const void* input, Count input_count, MPI_Datatype input_type, v
 template <class Count>
 Outcome reduce_scatter(const void* input, void* output, const Count* counts, MPI_Datatype type, MPI_Op op,
                        MPI_Comm comm) {
-  const ServedCommunicator* const group = served(comm);
+  const ServedCommunicator* const group = served(comm, served_reduction(type, op));
   if (group == nullptr) return kForCommunicator;
   if (counts == nullptr) return kForArguments;
   const std::span<const Count> all(counts, static_cast<std::size_t>(group->size));
@@ -309,13 +320,13 @@ Outcome reduce_scatter(const void* input, void* output, const Count* counts, MPI
 template <class Count>
 Outcome reduce_scatter_block(const void* input, void* output, Count count, MPI_Datatype type, MPI_Op op,
                              MPI_Comm comm) {
-  const ServedCommunicator* const group = served(comm);
+  const std::optional<Reduction> reduction = served_reduction(type, op);
+  const ServedCommunicator* const group = served(comm, reduction);
   if (group == nullptr) return kForCommunicator;
   if (count < 0) return kForArguments;
-  const std::optional<Reduction> reduction = served_reduction(type, op);
   if (!reduction) return kForElements;
   if (count == 0) return kDone;
-  if (input == nullptr || output == nullptr || input == output) return kForArguments;
+  if (input == nullptr || output == nullptr || input == output || is_misplaced(output)) return kForArguments;
   const std::size_t elements = static_cast<std::size_t>(count) * reduction->numbers;
   const bool in_place = input == MPI_IN_PLACE;
   return carry_out_as("MPI_Reduce_scatter_block", comm, [&] {
@@ -334,7 +345,7 @@ Outcome alltoall(const void* input, Count input_count, MPI_Datatype input_type, 
                  Count output_count, MPI_Datatype output_type, MPI_Comm comm) {
   const ServedCommunicator* const group = served(comm);
   if (group == nullptr) return kForCommunicator;
-  if (output_count < 0) return kForArguments;
+  if (output_count < 0 || is_misplaced(output)) return kForArguments;
   const bool in_place = input == MPI_IN_PLACE;
   if (!in_place && input_count < 0) return kForArguments;
   const auto members = static_cast<std::size_t>(group->size);

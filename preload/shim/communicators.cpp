@@ -16,7 +16,7 @@ namespace {
 
 /// What each member says of itself when a group is made.
 struct MemberWord {
-  std::uint64_t node = 0;  ///< 0: this rank is in no node's session
+  std::uint64_t node = 0;  ///< 0: this rank is in no node's session, or serves as many as it may
   std::int64_t rank = -1;  ///< in the node
   std::uint64_t group = 0;  ///< the number of the group, if this rank is the first in it
 };
@@ -38,6 +38,7 @@ void Communicators::start() {
     mpi::abort_job(2);
   }
   try {
+    static_cast<void>(mpi::own_comm());
     start_node();
     keyval_ = mpi::create_keyval(&Communicators::forget);
   } catch (const std::exception& error) {
@@ -70,7 +71,8 @@ ServedCommunicator* Communicators::find_slowly(MPI_Comm comm) {
     auto* served = static_cast<ServedCommunicator*>(mpi::attribute(comm, keyval_));
     if (served == nullptr) {
       served = &unused();
-      connect(comm, *served);
+      served->rank = mpi::rank(comm);
+      served->size = mpi::size(comm);
       mpi::set_attribute(comm, keyval_, served);
     }
     served->comm.store(comm, std::memory_order_relaxed);
@@ -82,13 +84,21 @@ ServedCommunicator* Communicators::find_slowly(MPI_Comm comm) {
   }
 }
 
+void Communicators::decide(MPI_Comm comm, ServedCommunicator& served, bool depends_on_order) {
+  if (++served.calls <= kCallsBefore && !depends_on_order) return;
+  served.is_decided = true;
+  try {
+    connect(comm, served);
+  } catch (const Error& error) {
+    logging::warning("the collectives of a communicator are those of the MPI: {}", error.what());
+  }
+}
+
 /// Collective over the communicator's members, which come to the same result.
 void Communicators::connect(MPI_Comm comm, ServedCommunicator& served) {
-  served.rank = mpi::rank(comm);
-  served.size = mpi::size(comm);
   if (served.size == 1 || mpi::is_inter(comm)) return;
   MemberWord own;
-  if (node_) own = {node_->id(), node_->rank(), ++groups_};
+  if (node_ && served_ < kMostServed) own = {node_->id(), node_->rank(), ++groups_};
   std::vector<MemberWord> members(static_cast<std::size_t>(served.size));
   mpi::all_gather(own, std::span(members), comm);
   const MemberWord& first = members.front();
@@ -98,32 +108,37 @@ void Communicators::connect(MPI_Comm comm, ServedCommunicator& served) {
   if (!std::ranges::all_of(members, is_with_first)) return;
   std::vector<int> ranks;
   for (const MemberWord& member : members) ranks.push_back(static_cast<int>(member.rank));
+  std::unique_ptr<Communicator> made;
   try {
-    served.communicator = node_->make_communicator(ranks, fmt::format("MPI {}.{}", first.rank, first.group),
-                                                   &mpi::make_progress);
+    made = node_->make_communicator(ranks, fmt::format("MPI {}.{}", first.rank, first.group),
+                                    &mpi::make_progress);
   } catch (const std::exception& error) {
     logging::warning("the collectives of a communicator are those of the MPI: {}", error.what());
   }
-  if (!mpi::all_say(served.communicator != nullptr, comm)) served.communicator.reset();
+  if (!mpi::all_say(made != nullptr, comm)) return;
+  served.communicator = std::move(made);
+  ++served_;
 }
 
 ServedCommunicator& Communicators::unused() {
   const std::lock_guard lock(mutex_);
   for (ServedCommunicator& served : all_) {
-    if (served.size == 0) {
-      served.size = 1;
+    if (served.is_free) {
+      served.is_free = false;
       return served;
     }
   }
-  all_.emplace_back().size = 1;
-  return all_.back();
+  return all_.emplace_back();
 }
 
 void Communicators::release(ServedCommunicator& served) {
   const std::lock_guard lock(mutex_);
   served.comm.store({}, std::memory_order_relaxed);
+  if (served.communicator) --served_;
   served.communicator.reset();
-  served.size = 0;
+  served.is_decided = false;
+  served.calls = 0;
+  served.is_free = true;
 }
 
 int Communicators::forget(MPI_Comm /*comm*/, int /*keyval*/, void* value, void* /*state*/) {

@@ -16,13 +16,17 @@
 
 namespace cohort::preload {
 
-/// What Cohort has for one communicator.
+/// What Cohort has for one communicator. Its members connect when it has had some collectives, since many
+/// communicators have few, or at the first one whose result depends on who carries it out. Until then, and
+/// where its members are not all on one node or there is only one, its collectives are the MPI's.
 struct ServedCommunicator {
   std::atomic<MPI_Comm> comm = {};
-  /// Null where the MPI carries out all calls: its members are not all on one node, or there is only one.
   std::unique_ptr<Communicator> communicator;
+  bool is_decided = false;  ///< whether there will be a communicator
+  int calls = 0;            ///< collectives, until then
   int rank = 0;
   int size = 0;
+  bool is_free = false;  ///< its communicator has ended, and another may have it
   std::vector<std::size_t> counts;  ///< of the call that is made
 };
 
@@ -35,19 +39,26 @@ class Communicators {
   /// Right before the end of MPI, on all its ranks. True for the one that is to say what became of the calls.
   [[nodiscard]] bool stop();
 
-  /// What there is for this communicator; made now if this is its first collective. Null: none is served.
-  [[nodiscard]] ServedCommunicator* find(MPI_Comm comm) {
+  /// What there is for this communicator, of which this is a collective. Null: nothing.
+  /// `depends_on_order`: of its result, the bits do.
+  [[nodiscard]] ServedCommunicator* find(MPI_Comm comm, bool depends_on_order) {
     if (!is_running_.load(std::memory_order_acquire)) return nullptr;
-    ServedCommunicator* const known = known_[place_of(comm)].load(std::memory_order_acquire);
-    if (known != nullptr && known->comm.load(std::memory_order_relaxed) == comm) [[likely]]
-      return known;
-    return find_slowly(comm);
+    ServedCommunicator* known = known_[place_of(comm)].load(std::memory_order_acquire);
+    if (known == nullptr || known->comm.load(std::memory_order_relaxed) != comm) [[unlikely]]
+      known = find_slowly(comm);
+    if (known != nullptr && !known->is_decided) [[unlikely]]
+      decide(comm, *known, depends_on_order);
+    return known;
   }
 
   [[nodiscard]] bool only_exact() const noexcept { return only_exact_; }
 
  private:
   static constexpr std::size_t kPlaces = 64;
+  /// Collectives that a communicator has before its members connect.
+  static constexpr int kCallsBefore = 3;
+  /// Each takes about a MiB of every member's memory.
+  static constexpr int kMostServed = 64;
 
   static std::size_t place_of(MPI_Comm comm) noexcept {
     const auto value = (std::uint64_t)comm;  // NOLINT: a pointer or a number, as the ABI has it
@@ -57,6 +68,7 @@ class Communicators {
 
   void start_node();
   ServedCommunicator* find_slowly(MPI_Comm comm);
+  void decide(MPI_Comm comm, ServedCommunicator& served, bool depends_on_order);
   void connect(MPI_Comm comm, ServedCommunicator& served);
   [[nodiscard]] ServedCommunicator& unused();
   void release(ServedCommunicator& served);
@@ -68,7 +80,8 @@ class Communicators {
   std::array<std::atomic<ServedCommunicator*>, kPlaces> known_{};
   std::mutex mutex_;
   std::deque<ServedCommunicator> all_;  ///< kept for ever, since other threads may look at one that has ended
-  std::uint64_t groups_ = 0;            ///< of which this rank was the first
+  std::atomic<std::uint64_t> groups_{0};  ///< in which this rank took part
+  std::atomic<int> served_{0};            ///< communicators at the moment
 };
 
 /// For an error that ends a call: `comm`'s error handler is called with its text. Returns the code for the

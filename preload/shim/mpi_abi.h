@@ -38,7 +38,6 @@ extern char ompi_mpi_comm_world;
 extern char ompi_mpi_comm_self;
 extern char ompi_mpi_comm_null;
 extern char ompi_mpi_info_null;
-extern char ompi_mpi_errors_return;
 extern char ompi_mpi_datatype_null;
 }
 #undef COHORT_X
@@ -85,8 +84,6 @@ inline const MPI_Comm MPI_COMM_WORLD = COHORT_HANDLE(MPI_Comm, ompi_mpi_comm_wor
 inline const MPI_Comm MPI_COMM_SELF = COHORT_HANDLE(MPI_Comm, ompi_mpi_comm_self, 0x44000001, 0x102);
 inline const MPI_Comm MPI_COMM_NULL = COHORT_HANDLE(MPI_Comm, ompi_mpi_comm_null, 0x04000000, 0x100);
 inline const MPI_Info MPI_INFO_NULL = COHORT_HANDLE(MPI_Info, ompi_mpi_info_null, 0x1c000000, 0x130);
-inline const MPI_Errhandler MPI_ERRORS_RETURN =
-    COHORT_HANDLE(MPI_Errhandler, ompi_mpi_errors_return, 0x54000001, 0x143);
 inline const MPI_Datatype MPI_DATATYPE_NULL =
     COHORT_HANDLE(MPI_Datatype, ompi_mpi_datatype_null, 0x0c000000, 0x200);
 #define COHORT_X(NAME, OPEN_MPI, MPICH, MPI_5, KIND) \
@@ -99,6 +96,7 @@ COHORT_PREDEFINED_OPERATORS(COHORT_X)
 #undef COHORT_X
 
 using MPI_Comm_copy_attr_function = int(MPI_Comm, int, void*, void*, void*, int*);
+using MPI_Comm_errhandler_function = void(MPI_Comm*, int*, ...);
 using MPI_Comm_delete_attr_function = int(MPI_Comm, int, void*, void*);
 
 extern "C" {
@@ -115,6 +113,7 @@ int PMPI_Comm_free(MPI_Comm*);
 int PMPI_Comm_create_keyval(MPI_Comm_copy_attr_function*, MPI_Comm_delete_attr_function*, int*, void*);
 int PMPI_Comm_set_attr(MPI_Comm, int, void*);
 int PMPI_Comm_get_attr(MPI_Comm, int, void*, int*);
+int PMPI_Comm_create_errhandler(MPI_Comm_errhandler_function*, MPI_Errhandler*);
 int PMPI_Comm_set_errhandler(MPI_Comm, MPI_Errhandler);
 int PMPI_Comm_call_errhandler(MPI_Comm, int);
 int PMPI_Add_error_code(int, int*);

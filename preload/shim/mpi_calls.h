@@ -111,31 +111,38 @@ inline void call_error_handler(MPI_Comm comm, int code) {
 /// Does not return.
 inline void abort_job(int status) { static_cast<void>(PMPI_Abort(MPI_COMM_WORLD, status)); }
 
-/// Lets messages and all else of the MPI go on. There is nothing to do about an error of it here.
-inline void make_progress() noexcept {
-  constexpr int kSomeTag = 0;
-  int found = 0;
-  static_cast<void>(PMPI_Iprobe(MPI_ANY_SOURCE, kSomeTag, MPI_COMM_SELF, &found, MPI_STATUS_IGNORE));
-}
+/// An error handler, after which a call returns.
+inline void return_error(MPI_Comm* /*comm*/, int* /*code*/, ...) {}  // NOLINT(cert-dcl50-cpp): MPI's type
 
-// ---- datatypes
-
-/// A communicator whose errors are returned: what is asked about a program's datatype must not end the program.
-/// Made at the first call, after the start of MPI; lives as long as MPI.
-inline MPI_Comm quiet_comm() {
+/// A communicator of this process alone, of which a program knows nothing. Its errors are returned: what is asked
+/// about a program's datatype must not end the program. Made at the first call, by the start; lives as long as MPI.
+inline MPI_Comm own_comm() {
   static const MPI_Comm comm = [] {
     MPI_Comm made = MPI_COMM_NULL;
     check(PMPI_Comm_dup(MPI_COMM_SELF, &made), "MPI_Comm_dup");
-    check(PMPI_Comm_set_errhandler(made, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
+    // Not MPI_ERRORS_RETURN, for which the libraries that have the ABI of MPI 5 do not have the same number.
+    MPI_Errhandler returns = {};
+    check(PMPI_Comm_create_errhandler(&return_error, &returns), "MPI_Comm_create_errhandler");
+    check(PMPI_Comm_set_errhandler(made, returns), "MPI_Comm_set_errhandler");
     return made;
   }();
   return comm;
 }
 
+/// Lets messages and all else of the MPI go on. There is nothing to do about an error of it here. Open MPI makes
+/// progress only where no message is found, which on the own communicator is always so.
+inline void make_progress() noexcept {
+  constexpr int kSomeTag = 0;
+  int found = 0;
+  static_cast<void>(PMPI_Iprobe(MPI_ANY_SOURCE, kSomeTag, own_comm(), &found, MPI_STATUS_IGNORE));
+}
+
+// ---- datatypes
+
 /// Bytes of the data of one element. Nothing where the datatype cannot be used.
 inline std::optional<std::size_t> type_size(MPI_Datatype type) {
   int bytes = 0;
-  if (PMPI_Pack_size(1, type, quiet_comm(), &bytes) != MPI_SUCCESS) return std::nullopt;
+  if (PMPI_Pack_size(1, type, own_comm(), &bytes) != MPI_SUCCESS) return std::nullopt;
   // Of a datatype that is legal, as MPI_COMM_WORLD would be told of any other.
   if (PMPI_Type_size(type, &bytes) != MPI_SUCCESS || bytes < 0) return std::nullopt;
   return static_cast<std::size_t>(bytes);
@@ -152,14 +159,14 @@ inline std::ptrdiff_t type_extent(MPI_Datatype type) {
 inline void pack(const void* from, std::size_t count, MPI_Datatype type, std::span<std::byte> to) {
   int position = 0;
   check(PMPI_Pack(from, static_cast<int>(count), type, to.data(), static_cast<int>(to.size()), &position,
-                  quiet_comm()),
+                  own_comm()),
         "MPI_Pack");
 }
 
 inline void unpack(std::span<const std::byte> from, void* to, std::size_t count, MPI_Datatype type) {
   int position = 0;
   check(PMPI_Unpack(from.data(), static_cast<int>(from.size()), &position, to, static_cast<int>(count), type,
-                    quiet_comm()),
+                    own_comm()),
         "MPI_Unpack");
 }
 

@@ -96,7 +96,8 @@ void Cluster::watch_others() {
   watch.grace = std::nullopt;
   watch.handle_signals = false;
   watch.beat = std::chrono::duration_cast<std::chrono::milliseconds>(settings.heartbeat());
-  watch.silence = std::chrono::duration_cast<std::chrono::milliseconds>(settings.silence());
+  watch.silence = std::chrono::duration_cast<std::chrono::milliseconds>(
+      options_.silence.value_or(settings.silence()));
   watch_ = std::make_unique<PeerWatch>(std::move(watch));
   faults_ = watch_->record();
 }

@@ -304,7 +304,7 @@ static void all_of(MPI_Comm comm) {
     reductions_of_long_double(comm, count);
     complex_sums(comm, count);
   }
-  uneven(comm);
+  if (size > 1) uneven(comm); /* MPICH 4.0.2 takes no notice of the offset of a single rank */
   derived_datatypes(comm);
   left_to_the_mpi(comm);
   messages_meanwhile(comm);

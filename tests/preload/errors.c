@@ -1,25 +1,45 @@
 /* Calls that cannot end well. `errors differ`: rank 0 makes a larger all-reduce than the others; `errors kill`:
-   rank 1 ends itself. With an error handler that returns, every other rank gets an error whose text names it. */
+   rank 1 ends itself; `errors arguments`: each call has one that is wrong, which the MPI reports. With an error handler that returns, every other rank gets an error whose text names it. */
 #include <mpi.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
+static double data[1024], sums[1024];
+
+static int class_of(int status) {
+  int class_of_error = MPI_SUCCESS;
+  MPI_Error_class(status, &class_of_error);
+  return class_of_error;
+}
+
+/* Without the library, too. */
+static int wrong_arguments(MPI_Comm comm) {
+  int size = 0, wrong = 0;
+  MPI_Comm_size(comm, &size);
+  wrong += class_of(MPI_Bcast(data, 100, MPI_DATATYPE_NULL, 0, comm)) != MPI_ERR_TYPE;
+  wrong += class_of(MPI_Bcast(data, -1, MPI_DOUBLE, 0, comm)) != MPI_ERR_COUNT;
+  wrong += class_of(MPI_Bcast(data, 100, MPI_DOUBLE, size, comm)) != MPI_ERR_ROOT;
+  wrong += class_of(MPI_Allreduce(data, sums, 100, MPI_DOUBLE, MPI_OP_NULL, comm)) != MPI_ERR_OP;
+  wrong += class_of(MPI_Allreduce(data, sums, 100, MPI_DOUBLE, MPI_BAND, comm)) != MPI_ERR_OP;
+  if (wrong == 0) puts("all errors are right");
+  return wrong;
+}
+
 int main(int argc, char** argv) {
-  static double data[1024], sums[1024];
   int rank = 0;
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   MPI_Allreduce(data, sums, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
   if (argc == 2 && strcmp(argv[1], "kill") == 0 && rank == 1) kill(getpid(), SIGKILL);
+  if (argc == 2 && strcmp(argv[1], "arguments") == 0) return wrong_arguments(MPI_COMM_WORLD) + MPI_Finalize();
   const int status = MPI_Allreduce(data, sums, rank == 0 ? 1000 : 100, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
   char text[MPI_MAX_ERROR_STRING] = "";
-  int length = 0, class_of_error = MPI_SUCCESS;
+  int length = 0;
   MPI_Error_string(status, text, &length);
-  MPI_Error_class(status, &class_of_error);
-  printf("rank %d: %s: %s\n", rank, class_of_error == MPI_ERR_OTHER ? "MPI_ERR_OTHER" : "another class", text);
+  printf("rank %d: %s: %s\n", rank, class_of(status) == MPI_ERR_OTHER ? "MPI_ERR_OTHER" : "another class", text);
   fflush(stdout);
   /* Nobody can go on with a communicator that has failed. */
   _exit(status == MPI_SUCCESS ? 0 : 3);

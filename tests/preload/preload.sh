@@ -54,6 +54,10 @@ run 3 "$errors" differ
 for rank in 0 1 2; do contains "rank $rank: MPI_ERR_OTHER: MPI_Allreduce: " "$said"; done
 contains "members disagree: member 0" "$said"
 
+run 2 "$errors" arguments
+[[ $status == 0 ]] || fail "arguments: status $status: $said"
+contains "all errors are right" "$said"
+
 run 3 "$errors" kill
 [[ $status != 0 ]] || fail "kill: status $status: $said"
 contains "worker 1 (host" "$said"

@@ -16,6 +16,7 @@
 
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -47,6 +48,10 @@ struct SessionOptions {
   /// `cohort-info --job`, is about the calls of all workers in this Session, also in groups of all of them in
   /// the order of their ranks; for one Session of a process.
   bool observed = true;
+
+  /// How long a worker may stay without a heartbeat before it counts as lost; for ever when zero. Unset:
+  /// COHORT_SILENCE_SECONDS. The same on all workers. One whose process has ended is noticed in any case.
+  std::optional<std::chrono::duration<double>> silence = {};
 
   /// How long the end of a Session waits, in a worker that passes on whether others live, until these have
   /// ended theirs. Then nobody watches them any more.
