@@ -76,7 +76,7 @@ class Suite:
         command = [*shlex.split(o.mpirun), "-n", str(program.ranks), *preload, f"./{program.program}", *program.arguments]
         ended = limited_run.run(command, log, o.timeout, f"{o.built}/{program.part}", program.variables)
         # The suite's programs exit with 0 after errors, too, and some print nothing when they end early.
-        good = ended.status == 0 and re.search(r"^ ?No Errors\s*$", ended.output, re.MULTILINE)
+        good = ended.status == 0 and re.search(r"^\s*No Errors\s*$", ended.output, re.MULTILINE)
         outcome = PASSED if good else LATE if ended.status is None else FAILED
         runs.append((outcome, ended.seconds))
         if outcome == PASSED:
