@@ -46,8 +46,9 @@ def listed_programs(suite, built, parts, most_ranks, strict):
                     options = [word.split("=", 1) for word in words[2:] if "=" in word]
                     arguments = [value for key, value in options if key == "arg"]
                     variables = [value.split("=", 1) for key, value in options if key == "env"]
-                    # An expected failure of MPICH's, and what the suite does not ask of another MPI.
-                    if any(key == "xfail" or key == "strict" and value.lower() == "false" and strict for key, value in options):
+                    # An expected failure of MPICH's, programs that abort, and what the suite does not ask of another MPI.
+                    if any(key in ("xfail", "resultTest") or key == "strict" and value.lower() == "false" and strict
+                           for key, value in options):
                         continue
                     listed = int(words[1]) if len(words) > 1 else 2
                     ranks = min(listed, most_ranks)

@@ -29,7 +29,7 @@ source "$root/launch/mpirun-env.sh"
 refuse() { echo "mpi_suite: $*; see --help" >&2; exit 2; }
 
 version=4.0.2-3
-parts=(coll comm datatype topo threads/coll threads/comm threads/init attr errhan group init
+parts=(coll comm datatype topo threads/coll threads/comm threads/init attr errhan group init errors/coll errors/comm
   f77/coll f77/comm f77/datatype f77/topo f90/coll f90/comm f90/datatype f90/topo f08/coll f08/comm f08/datatype f08/topo f08/subarray)
 
 library="" mpi=openmpi filter="" jobs=1 timeout=60 ranks=4 results="" work=$root/build/mpi-suite
