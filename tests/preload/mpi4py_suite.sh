@@ -54,7 +54,7 @@ if [[ ! -e $python/complete ]]; then
   (
     python3 -m venv "$python"
     # Even to download it, pip asks its build for metadata, which takes a compiler of an MPI.
-    export MPICC
+    export MPICC CFLAGS=-O0  # one large source, which takes minutes otherwise
     MPICC=$(command -v "$mpicc")
     pip=("$python/bin/pip" --disable-pip-version-check)
     if [[ ! -d $sources ]]; then
