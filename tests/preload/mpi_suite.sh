@@ -9,7 +9,7 @@
 #   --mpi      Debian's Open MPI (default) or MPICH, which are installed, or what is in FOLDER/bin
 #   --filter   only programs whose line (`coll/allred 4 -count=10`) the expression is found in
 #   --jobs     programs beside each other; default: 1, for each has several ranks, which wait for each other busily
-#   --timeout  of each program; default: 60
+#   --timeout  of each program; default: 60, or what the suite's list says if that is more
 #   --ranks    at most so many, unless a program passes with the listed number only; default: 4
 #   --results  a line a program, separated by tabs; default: WORK/MPI.tsv
 #   --work     keeps the suite and what was built of it; default: build/mpi-suite
