@@ -7,13 +7,16 @@ process had mapped in /dev/shm goes with it: MPI libraries remove these files on
 import contextlib
 import itertools
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 
-MARK = "COHORT_SUITE_RUN"
+MARK = "SUITE_RUN_MARK"  # Cohort refuses names of its own that it does not know
 _numbers = itertools.count()
+_temporaries = set()
 
 
 def _marked(value):
@@ -74,9 +77,11 @@ class Ended:
 def run(command, output, seconds, folder=None, variables=()):
     """Runs a command, with its output in the file `output`, for at most `seconds`."""
     mark = f"{own_mark()}{next(_numbers)}."
-    environment = {**os.environ, **dict(variables), MARK: mark}
     begin = time.monotonic()
-    with open(output, "wb") as file:
+    # Launchers that are killed leave their folders, too.
+    with tempfile.TemporaryDirectory(prefix="run.", ignore_cleanup_errors=True) as temporary, open(output, "wb") as file:
+        environment = {**os.environ, **dict(variables), "TMPDIR": temporary, MARK: mark}
+        _temporaries.add(temporary)
         process = subprocess.Popen(command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=file,
                                    stderr=subprocess.STDOUT, start_new_session=True)
         try:
@@ -87,6 +92,7 @@ def run(command, output, seconds, folder=None, variables=()):
             took = time.monotonic() - begin
             end_marked(mark)
             process.wait()
+    _temporaries.discard(temporary)
     with open(output, "rb") as file:
         return Ended(status, took, file.read().decode(errors="replace"))
 
@@ -96,6 +102,8 @@ def end_all_when_ended():
 
     def stop(number, _):
         end_marked(own_mark())
+        for folder in list(_temporaries):
+            shutil.rmtree(folder, ignore_errors=True)
         sys.stderr.write("stopped\n")
         os._exit(128 + number)  # other threads wait for runs
 

@@ -22,6 +22,7 @@ class Program:
     def __init__(self, part, name, ranks, arguments, variables):
         self.part, self.program, self.listed, self.arguments, self.variables = part, name, ranks, arguments, variables
         self.ranks = ranks
+        self.limit = 0  # what the list asks for
         self.without, self.with_library = [], []  # outcome and seconds of each run
 
     @property
@@ -46,8 +47,9 @@ def listed_programs(suite, built, parts, most_ranks, strict):
                     options = [word.split("=", 1) for word in words[2:] if "=" in word]
                     arguments = [value for key, value in options if key == "arg"]
                     variables = [value.split("=", 1) for key, value in options if key == "env"]
-                    # An expected failure of MPICH's, and what the suite does not ask of another MPI.
-                    if any(key == "xfail" or key == "strict" and value.lower() == "false" and strict for key, value in options):
+                    # An expected failure of MPICH's, programs that abort, and what the suite does not ask of another MPI.
+                    if any(key in ("xfail", "resultTest") or key == "strict" and value.lower() == "false" and strict
+                           for key, value in options):
                         continue
                     listed = int(words[1]) if len(words) > 1 else 2
                     ranks = min(listed, most_ranks)
@@ -56,6 +58,7 @@ def listed_programs(suite, built, parts, most_ranks, strict):
                         seen.add(key)
                         programs.append(Program(part, words[0], listed, arguments, variables))
                         programs[-1].ranks = ranks
+                        programs[-1].limit = max([int(value) for key, value in options if key == "timeLimit"], default=0)
     return programs
 
 
@@ -74,16 +77,17 @@ class Suite:
         kind = "with" if library else "without"
         log = os.path.join(o.logs, re.sub(r"[^A-Za-z0-9._=-]+", "_", f"{program.name} {kind} {len(runs) + 1}") + ".txt")
         command = [*shlex.split(o.mpirun), "-n", str(program.ranks), *preload, f"./{program.program}", *program.arguments]
-        ended = limited_run.run(command, log, o.timeout, f"{o.built}/{program.part}", program.variables)
+        limit = max(o.timeout, program.limit)
+        ended = limited_run.run(command, log, limit, f"{o.built}/{program.part}", program.variables)
         # The suite's programs exit with 0 after errors, too, and some print nothing when they end early.
-        good = ended.status == 0 and re.search(r"^ ?No Errors\s*$", ended.output, re.MULTILINE)
+        good = ended.status == 0 and re.search(r"^\s*No Errors\s*$", ended.output, re.MULTILINE)
         outcome = PASSED if good else LATE if ended.status is None else FAILED
         runs.append((outcome, ended.seconds))
         if outcome == PASSED:
             os.unlink(log)
         else:
             with open(log, "a", encoding="utf-8") as file:
-                ending = f"ended after {o.timeout} s" if ended.status is None else f"exit status {ended.status}"
+                ending = f"ended after {limit} s" if ended.status is None else f"exit status {ended.status}"
                 file.write(f"\n[{ending}: cd {o.built}/{program.part} && {shlex.join(command)}]\n")
         return outcome
 
