@@ -72,6 +72,7 @@ NodeRanks::NodeRanks(int rank, int size, const Broadcast& broadcast) {
       .store = std::make_shared<BroadcastStore>(rank == 0, broadcast), .rank = rank, .size = size};
   // A rank that a debugger has stopped is waited for, as in MPI.
   if (!config().is_set("COHORT_SILENCE_SECONDS")) options.silence = std::chrono::seconds(0);
+  options.names_stragglers = false;  // others' programs say only what they are asked for
   session_ = std::make_unique<rendezvous::Session>(std::move(options));
 }
 

@@ -1,33 +1,37 @@
-// The functions that libcohort-mpi.so has in place of those of the MPI library, with their numbers of
-// arguments. Each argument is an integer or a pointer, so that the number is all that a call needs to be
-// passed on, whichever MPI it is for.
+// The functions that libcohort-mpi.so and libcohort-mpi-large.so have in place of those of the MPI library,
+// with their numbers of arguments. Each argument is an integer or a pointer, so that the number is all that a
+// call needs to be passed on, whichever MPI it is for.
 #pragma once
 
 /// COHORT_X(NAME, ARGUMENTS): the functions of C.
-#define COHORT_C_ENTRY_POINTS(COHORT_X)   \
-  COHORT_X(MPI_Init, 2)                   \
-  COHORT_X(MPI_Init_thread, 4)            \
-  COHORT_X(MPI_Finalize, 0)               \
-  COHORT_X(MPI_Barrier, 1)                \
-  COHORT_X(MPI_Bcast, 5)                  \
-  COHORT_X(MPI_Reduce, 7)                 \
-  COHORT_X(MPI_Allreduce, 6)              \
-  COHORT_X(MPI_Allgather, 7)              \
-  COHORT_X(MPI_Allgatherv, 8)             \
-  COHORT_X(MPI_Gather, 8)                 \
-  COHORT_X(MPI_Scatter, 8)                \
-  COHORT_X(MPI_Reduce_scatter, 6)         \
-  COHORT_X(MPI_Reduce_scatter_block, 6)   \
-  COHORT_X(MPI_Alltoall, 7)               \
-  COHORT_X(MPI_Bcast_c, 5)                \
-  COHORT_X(MPI_Reduce_c, 7)               \
-  COHORT_X(MPI_Allreduce_c, 6)            \
-  COHORT_X(MPI_Allgather_c, 7)            \
-  COHORT_X(MPI_Allgatherv_c, 8)           \
-  COHORT_X(MPI_Gather_c, 8)               \
-  COHORT_X(MPI_Scatter_c, 8)              \
-  COHORT_X(MPI_Reduce_scatter_c, 6)       \
-  COHORT_X(MPI_Reduce_scatter_block_c, 6) \
+#define COHORT_C_ENTRY_POINTS(COHORT_X) \
+  COHORT_X(MPI_Init, 2)                 \
+  COHORT_X(MPI_Init_thread, 4)          \
+  COHORT_X(MPI_Finalize, 0)             \
+  COHORT_X(MPI_Barrier, 1)              \
+  COHORT_X(MPI_Bcast, 5)                \
+  COHORT_X(MPI_Reduce, 7)               \
+  COHORT_X(MPI_Allreduce, 6)            \
+  COHORT_X(MPI_Allgather, 7)            \
+  COHORT_X(MPI_Allgatherv, 8)           \
+  COHORT_X(MPI_Gather, 8)               \
+  COHORT_X(MPI_Scatter, 8)              \
+  COHORT_X(MPI_Reduce_scatter, 6)       \
+  COHORT_X(MPI_Reduce_scatter_block, 6) \
+  COHORT_X(MPI_Alltoall, 7)
+
+/// COHORT_X(NAME, ARGUMENTS): those of MPI 4, whose counts are larger than an int. In a library of their own,
+/// since programs ask whether their MPI has these functions by looking for them.
+#define COHORT_LARGE_COUNT_ENTRY_POINTS(COHORT_X) \
+  COHORT_X(MPI_Bcast_c, 5)                        \
+  COHORT_X(MPI_Reduce_c, 7)                       \
+  COHORT_X(MPI_Allreduce_c, 6)                    \
+  COHORT_X(MPI_Allgather_c, 7)                    \
+  COHORT_X(MPI_Allgatherv_c, 8)                   \
+  COHORT_X(MPI_Gather_c, 8)                       \
+  COHORT_X(MPI_Scatter_c, 8)                      \
+  COHORT_X(MPI_Reduce_scatter_c, 6)               \
+  COHORT_X(MPI_Reduce_scatter_block_c, 6)         \
   COHORT_X(MPI_Alltoall_c, 7)
 
 /// COHORT_X(NAME, ARGUMENTS): the functions of Fortran, which have a place for the error code more. Only Open

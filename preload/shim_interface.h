@@ -13,5 +13,4 @@ using CohortFindNext = void* (*)(const char* name);
 
 /// The shim's function in place of the one of this name; null where that one is to be called itself.
 [[gnu::visibility("default")]] void* cohort_shim_function(const char* name);
-
 }

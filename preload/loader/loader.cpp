@@ -1,6 +1,7 @@
-// libcohort-mpi.so: to be put before the MPI library of a program that knows nothing of Cohort (LD_PRELOAD).
-// It has functions of the same names, which at first find out which MPI the program uses, open the shim for it
-// and from then on pass their calls on to what the shim has in their place, or to the MPI library.
+// libcohort-mpi.so, and libcohort-mpi-large.so for counts above an int: to be put before the MPI library of a
+// program that knows nothing of Cohort (LD_PRELOAD). It has functions of the same names, which at first find
+// out which MPI the program uses, open the shim for it and from then on pass their calls on to what the shim
+// has in their place, or to the MPI library.
 //
 // Launchers and shells get it, too, so it does nothing before the first call, and needs no C++ library.
 #include <dlfcn.h>
@@ -109,25 +110,29 @@ void* resolve(const char* name) {
 #define COHORT_ARGUMENTS_8 COHORT_ARGUMENTS_7, h
 #define COHORT_ARGUMENTS_9 COHORT_ARGUMENTS_8, i
 
-// A function of the name, which jumps to `target`. At first that looks for what the function stands for; threads
-// that make the first call at once find the same.
-#define COHORT_ENTRY_POINT(NAME, COUNT)                                                              \
-  namespace {                                                                                        \
-  struct Entry_##NAME {                                                                              \
-    using Function = Word (*)(COHORT_PARAMETERS_##COUNT);                                            \
-    static Word first_call(COHORT_PARAMETERS_##COUNT) {                                              \
-      const auto function = reinterpret_cast<Function>(resolve(#NAME));                              \
-      __atomic_store_n(&target, function, __ATOMIC_RELEASE);                                         \
-      return function(COHORT_ARGUMENTS_##COUNT);                                                     \
-    }                                                                                                \
-    static inline Function target = &first_call;                                                     \
-  };                                                                                                 \
-  }                                                                                                  \
-  extern "C" __attribute__((visibility("default"))) Word NAME(COHORT_PARAMETERS_##COUNT) {           \
-    return __atomic_load_n(&Entry_##NAME::target, __ATOMIC_ACQUIRE)(COHORT_ARGUMENTS_##COUNT);       \
+// A function of the name, which jumps to `target`. At first that looks for what the function stands for;
+// threads that make the first call at once find the same.
+#define COHORT_ENTRY_POINT(NAME, COUNT)                                                        \
+  namespace {                                                                                  \
+  struct Entry_##NAME {                                                                        \
+    using Function = Word (*)(COHORT_PARAMETERS_##COUNT);                                      \
+    static Word first_call(COHORT_PARAMETERS_##COUNT) {                                        \
+      const auto function = reinterpret_cast<Function>(resolve(#NAME));                        \
+      __atomic_store_n(&target, function, __ATOMIC_RELEASE);                                   \
+      return function(COHORT_ARGUMENTS_##COUNT);                                               \
+    }                                                                                          \
+    static inline Function target = &first_call;                                               \
+  };                                                                                           \
+  }                                                                                            \
+  extern "C" __attribute__((visibility("default"))) Word NAME(COHORT_PARAMETERS_##COUNT) {     \
+    return __atomic_load_n(&Entry_##NAME::target, __ATOMIC_ACQUIRE)(COHORT_ARGUMENTS_##COUNT); \
   }
+#ifdef COHORT_LARGE_COUNTS
+COHORT_LARGE_COUNT_ENTRY_POINTS(COHORT_ENTRY_POINT)
+#else
 COHORT_C_ENTRY_POINTS(COHORT_ENTRY_POINT)
 #define COHORT_FORTRAN_ENTRY_POINT(NAME, COUNT) COHORT_FORTRAN_NAMES(COHORT_ENTRY_POINT, NAME, COUNT)
 COHORT_FORTRAN_ENTRY_POINTS(COHORT_FORTRAN_ENTRY_POINT)
+#endif
 
 }  // namespace cohort::preload

@@ -5,17 +5,17 @@ namespace cohort::preload {
 
 /// The shim for the library, for example `openmpi`.
 struct MpiLibrary {
-  const char* abi = nullptr;      ///< `openmpi`, `mpich` or `mpi5`; null: one that is not known here
-  const char* file = nullptr;     ///< the library's; null: none was found
-  char version[128] = {};         ///< the first line of what MPI_Get_library_version says
+  const char* abi = nullptr;   ///< `openmpi`, `mpich` or `mpi5`; null: one that is not known here
+  const char* file = nullptr;  ///< the library's; null: none was found
+  char version[128] = {};      ///< the first line of what MPI_Get_library_version says
 };
 
 /// Makes the library's functions visible to what is loaded later.
 [[nodiscard]] MpiLibrary find_mpi_library();
 
-/// The function of this name that would be called without libcohort-mpi.so: the next one in the order in which
-/// the libraries were loaded, or one of a library that was loaded for another alone, as Python's modules are.
-/// Null: there is none.
+/// The function of this name that would be called without libcohort-mpi.so: the next one in the order in
+/// which the libraries were loaded, or one of a library that was loaded for another alone, as Python's
+/// modules are. Null: there is none.
 [[nodiscard]] void* find_next(const char* name);
 
 }  // namespace cohort::preload

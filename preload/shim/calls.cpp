@@ -102,21 +102,21 @@ Outcome bcast(void* buffer, Count count, MPI_Datatype type, int root, MPI_Comm c
   const ServedCommunicator* const group = served(comm);
   if (group == nullptr) return kForCommunicator;
   if (count < 0 || !is_root_of(*group, root) || is_misplaced(buffer)) return kForArguments;
-  const Elements elements(buffer, static_cast<std::size_t>(count), type);
-  const std::optional<std::size_t> bytes = elements.bytes();
-  if (!bytes) return kForArguments;
-  if (*bytes == 0) return kDone;
-  if (*bytes <= kMostBytesSentAhead) return kForSpeed;
-  if (elements.in_one_piece()) [[likely]] {
-    return carry_out_as("MPI_Bcast", *group, comm,
-                        call_of(CollectiveKind::kBroadcast, elements.buffer, elements.buffer, *bytes,
-                                DType::kUInt8, root));
+  const std::optional<Elements> elements = Elements::of(buffer, static_cast<std::size_t>(count), type);
+  if (!elements) return kForArguments;
+  const std::size_t bytes = elements->bytes();
+  if (bytes == 0) return kDone;
+  if (bytes <= kMostBytesSentAhead) return kForSpeed;
+  if (elements->in_one_piece()) [[likely]] {
+    return carry_out_as(
+        "MPI_Bcast", *group, comm,
+        call_of(CollectiveKind::kBroadcast, elements->buffer, elements->buffer, bytes, DType::kUInt8, root));
   }
   return carry_out_as("MPI_Bcast", comm, [&] {
-    Packed data(elements, *bytes);
+    Packed data(*elements);
     if (group->rank == root) data.read();
-    carry_out(*group->communicator, call_of(CollectiveKind::kBroadcast, data.data(), data.data(), *bytes,
-                                            DType::kUInt8, root));
+    carry_out(*group->communicator,
+              call_of(CollectiveKind::kBroadcast, data.data(), data.data(), bytes, DType::kUInt8, root));
     if (group->rank != root) data.write();
   });
 }
@@ -168,22 +168,21 @@ Outcome allgather(const void* input, Count input_count, MPI_Datatype input_type,
   const auto members = static_cast<std::size_t>(group->size);
   const auto rank = static_cast<std::size_t>(group->rank);
   const auto count = static_cast<std::size_t>(output_count);
-  const Elements all(output, count * members, output_type);
-  const std::optional<std::size_t> total = all.bytes();
-  if (!total) return kForArguments;
+  const std::optional<Elements> all = Elements::of(output, count * members, output_type);
   const bool in_place = input == MPI_IN_PLACE;
-  if (!in_place && input_count < 0) return kForArguments;
-  const Elements own = in_place ? all.part(rank * count, count)
-                                : Elements(input, static_cast<std::size_t>(input_count), input_type);
-  const std::optional<std::size_t> block = own.bytes();
-  if (!block) return kForArguments;
-  if (*block == 0 && *total == 0) return kDone;
+  if (!all || (!in_place && input_count < 0)) return kForArguments;
+  const std::optional<Elements> own =
+      in_place ? all->part(rank * count, count)
+               : Elements::of(input, static_cast<std::size_t>(input_count), input_type);
+  if (!own) return kForArguments;
+  if (own->bytes() == 0 && all->bytes() == 0) return kDone;
   return carry_out_as("MPI_Allgather", comm, [&] {
-    require_same_bytes(*block, *total / members);
-    Packed from(own, *block);
-    Packed to(all, *total);
+    require_same_bytes(own->bytes(), all->bytes() / members);
+    Packed from(*own);
+    Packed to(*all);
     from.read();
-    carry_out(*group->communicator, call_of(CollectiveKind::kAllGather, from.data(), to.data(), *block));
+    carry_out(*group->communicator,
+              call_of(CollectiveKind::kAllGather, from.data(), to.data(), own->bytes()));
     to.write();
   });
 }
@@ -197,39 +196,37 @@ Outcome allgatherv(const void* input, Count input_count, MPI_Datatype input_type
   if (output_counts == nullptr || offsets == nullptr || is_misplaced(output)) return kForArguments;
   const auto members = static_cast<std::size_t>(group->size);
   const auto rank = static_cast<std::size_t>(group->rank);
-  const std::optional<std::size_t> each = Elements(output, 1, output_type).bytes();
   const bool in_place = input == MPI_IN_PLACE;
-  if (!each || (!in_place && input_count < 0)) return kForArguments;
-
-  const Elements whole(output, 1, output_type);
+  const std::optional<Layout> layout = layout_of(output_type);
+  if (!layout || (!in_place && input_count < 0)) return kForArguments;
+  const Elements first{bytes_at(output), output_type, 1, *layout};
   const auto block_of = [&](std::size_t member) {
-    // Elements::part goes on from the buffer, forwards; offsets may be negative.
-    Elements block = whole.at(static_cast<std::ptrdiff_t>(offsets[member]));
+    Elements block = first.at(static_cast<std::ptrdiff_t>(offsets[member]));
     block.count = static_cast<std::size_t>(output_counts[member]);
     return block;
   };
   group->counts.assign(members, 0);
   std::size_t total = 0;
-  bool in_one_piece = whole.in_one_piece();
+  bool in_one_piece = layout->in_one_piece;
   for (std::size_t member = 0; member < members; ++member) {
     if (output_counts[member] < 0) return kForArguments;
-    group->counts[member] = static_cast<std::size_t>(output_counts[member]) * *each;
-    in_one_piece = in_one_piece && (group->counts[member] == 0 ||
-                                    block_of(member).buffer == block_of(0).buffer + total);
+    group->counts[member] = static_cast<std::size_t>(output_counts[member]) * layout->bytes;
+    in_one_piece =
+        in_one_piece && (group->counts[member] == 0 || block_of(member).buffer == block_of(0).buffer + total);
     total += group->counts[member];
   }
   if (total == 0) return kDone;
-  const Elements own =
-      in_place ? block_of(rank) : Elements(input, static_cast<std::size_t>(input_count), input_type);
-  const std::optional<std::size_t> own_bytes = own.bytes();
-  if (!own_bytes) return kForArguments;
+  if (output == nullptr && layout->in_one_piece) return kForArguments;
+  const std::optional<Elements> own =
+      in_place ? block_of(rank) : Elements::of(input, static_cast<std::size_t>(input_count), input_type);
+  if (!own) return kForArguments;
   return carry_out_as("MPI_Allgatherv", comm, [&] {
-    require_same_bytes(*own_bytes, group->counts[rank]);
-    Packed from(own, *own_bytes);
+    require_same_bytes(own->bytes(), group->counts[rank]);
+    Packed from(*own);
     from.read();
     std::vector<std::byte> room(in_one_piece ? 0 : total);
     std::byte* const to = in_one_piece ? block_of(0).buffer : room.data();
-    CollectiveCall call = call_of(CollectiveKind::kAllGather, from.data(), to, *own_bytes);
+    CollectiveCall call = call_of(CollectiveKind::kAllGather, from.data(), to, own->bytes());
     call.counts = group->counts;
     carry_out(*group->communicator, call);
     if (in_one_piece) return;
@@ -253,21 +250,23 @@ Outcome gather(const void* input, Count input_count, MPI_Datatype input_type, vo
   if (is_misplaced(input, is_root) || is_misplaced(output, !is_root)) return kForArguments;
   const auto members = static_cast<std::size_t>(group->size);
   const auto count = is_root ? static_cast<std::size_t>(output_count) : 0;
-  const Elements all = is_root ? Elements(output, count * members, output_type) : Elements();
-  const Elements own = in_place ? all.part(static_cast<std::size_t>(root) * count, count)
-                                : Elements(input, static_cast<std::size_t>(input_count), input_type);
-  const std::optional<std::size_t> block = own.bytes();
-  const std::optional<std::size_t> total = is_root ? all.bytes() : 0;
-  if (!block || !total) return kForArguments;
-  if (*block == 0 && *total == 0) return kDone;
-  if (*block <= kMostBytesSentAhead) return kForSpeed;
+  const std::optional<Elements> all =
+      is_root ? Elements::of(output, count * members, output_type) : Elements();
+  if (!all) return kForArguments;
+  const std::optional<Elements> own =
+      in_place ? all->part(static_cast<std::size_t>(root) * count, count)
+               : Elements::of(input, static_cast<std::size_t>(input_count), input_type);
+  if (!own) return kForArguments;
+  const std::size_t block = own->bytes();
+  if (block == 0 && all->bytes() == 0) return kDone;
+  if (block <= kMostBytesSentAhead) return kForSpeed;
   return carry_out_as("MPI_Gather", comm, [&] {
-    if (is_root) require_same_bytes(*block, *total / members);
-    Packed from(own, *block);
-    Packed to(all, *total);
+    if (is_root) require_same_bytes(block, all->bytes() / members);
+    Packed from(*own);
+    Packed to(*all);
     from.read();
     carry_out(*group->communicator, call_of(CollectiveKind::kGather, from.data(),
-                                            is_root ? to.data() : nullptr, *block, DType::kUInt8, root));
+                                            is_root ? to.data() : nullptr, block, DType::kUInt8, root));
     if (is_root) to.write();
   });
 }
@@ -284,24 +283,24 @@ Outcome scatter(const void* input, Count input_count, MPI_Datatype input_type, v
   if (is_misplaced(output, is_root) || is_misplaced(input, !is_root)) return kForArguments;
   const auto members = static_cast<std::size_t>(group->size);
   const auto count = is_root ? static_cast<std::size_t>(input_count) : 0;
-  const Elements all = is_root ? Elements(input, count * members, input_type) : Elements();
-  const Elements own = in_place ? all.part(static_cast<std::size_t>(root) * count, count)
-                                : Elements(output, static_cast<std::size_t>(output_count), output_type);
-  const std::optional<std::size_t> block = own.bytes();
-  const std::optional<std::size_t> total = is_root ? all.bytes() : 0;
-  if (!block || !total) return kForArguments;
-  if (*block == 0 && *total == 0) return kDone;
-  if (*block <= kMostBytesSentAhead) return kForSpeed;
+  const std::optional<Elements> all = is_root ? Elements::of(input, count * members, input_type) : Elements();
+  if (!all) return kForArguments;
+  const std::optional<Elements> own =
+      in_place ? all->part(static_cast<std::size_t>(root) * count, count)
+               : Elements::of(output, static_cast<std::size_t>(output_count), output_type);
+  if (!own) return kForArguments;
+  const std::size_t block = own->bytes();
+  if (block == 0 && all->bytes() == 0) return kDone;
+  if (block <= kMostBytesSentAhead) return kForSpeed;
   return carry_out_as("MPI_Scatter", comm, [&] {
-    if (is_root) require_same_bytes(*block, *total / members);
-    Packed from(all, *total);
+    if (is_root) require_same_bytes(block, all->bytes() / members);
+    Packed from(*all);
     from.read();
     // The root's own block stays where it is: it is this part of the input, packed or not.
-    std::byte* const own_part = is_root ? from.data() + static_cast<std::size_t>(root) * *block : nullptr;
-    Packed to(own, *block);
-    carry_out(*group->communicator,
-              call_of(CollectiveKind::kScatter, is_root ? from.data() : nullptr,
-                      in_place ? own_part : to.data(), *block, DType::kUInt8, root));
+    std::byte* const own_part = is_root ? from.data() + static_cast<std::size_t>(root) * block : nullptr;
+    Packed to(*own);
+    carry_out(*group->communicator, call_of(CollectiveKind::kScatter, is_root ? from.data() : nullptr,
+                                            in_place ? own_part : to.data(), block, DType::kUInt8, root));
     if (!in_place) to.write();
   });
 }
@@ -349,40 +348,39 @@ Outcome alltoall(const void* input, Count input_count, MPI_Datatype input_type, 
   const bool in_place = input == MPI_IN_PLACE;
   if (!in_place && input_count < 0) return kForArguments;
   const auto members = static_cast<std::size_t>(group->size);
-  const Elements to_all(output, static_cast<std::size_t>(output_count) * members, output_type);
-  const Elements from_all =
-      in_place ? to_all : Elements(input, static_cast<std::size_t>(input_count) * members, input_type);
-  const std::optional<std::size_t> sent = from_all.bytes();
-  const std::optional<std::size_t> total = to_all.bytes();
-  if (!sent || !total) return kForArguments;
-  if (*sent == 0 && *total == 0) return kDone;
+  const std::optional<Elements> to_all =
+      Elements::of(output, static_cast<std::size_t>(output_count) * members, output_type);
+  const std::optional<Elements> from_all =
+      in_place ? to_all : Elements::of(input, static_cast<std::size_t>(input_count) * members, input_type);
+  if (!to_all || !from_all) return kForArguments;
+  const std::size_t bytes = from_all->bytes();
+  if (bytes == 0 && to_all->bytes() == 0) return kDone;
   return carry_out_as("MPI_Alltoall", comm, [&] {
-    require_same_bytes(*sent, *total);
-    Packed from(from_all, *sent);
-    Packed to(to_all, *total);
+    require_same_bytes(bytes, to_all->bytes());
+    Packed from(*from_all);
+    Packed to(*to_all);
     from.read();
     std::byte* source = from.data();
     if (in_place && !from.is_copy()) {
-      source = from.room(*sent);
-      std::memcpy(source, from.data(), *sent);
+      source = from.room(bytes);
+      std::memcpy(source, from.data(), bytes);
     }
-    carry_out(*group->communicator,
-              call_of(CollectiveKind::kAllToAll, source, to.data(), *total / members));
+    carry_out(*group->communicator, call_of(CollectiveKind::kAllToAll, source, to.data(), bytes / members));
     to.write();
   });
 }
 
-#define COHORT_BOTH_COUNTS(Count, Offset)                                                                    \
-  template Outcome bcast(void*, Count, MPI_Datatype, int, MPI_Comm);                                         \
-  template Outcome reduce(const void*, void*, Count, MPI_Datatype, MPI_Op, int, MPI_Comm);                   \
-  template Outcome allreduce(const void*, void*, Count, MPI_Datatype, MPI_Op, MPI_Comm);                     \
-  template Outcome allgather(const void*, Count, MPI_Datatype, void*, Count, MPI_Datatype, MPI_Comm);        \
-  template Outcome allgatherv(const void*, Count, MPI_Datatype, void*, const Count*, const Offset*,          \
-                              MPI_Datatype, MPI_Comm);                                                       \
-  template Outcome gather(const void*, Count, MPI_Datatype, void*, Count, MPI_Datatype, int, MPI_Comm);      \
-  template Outcome scatter(const void*, Count, MPI_Datatype, void*, Count, MPI_Datatype, int, MPI_Comm);     \
-  template Outcome reduce_scatter(const void*, void*, const Count*, MPI_Datatype, MPI_Op, MPI_Comm);         \
-  template Outcome reduce_scatter_block(const void*, void*, Count, MPI_Datatype, MPI_Op, MPI_Comm);          \
+#define COHORT_BOTH_COUNTS(Count, Offset)                                                                \
+  template Outcome bcast(void*, Count, MPI_Datatype, int, MPI_Comm);                                     \
+  template Outcome reduce(const void*, void*, Count, MPI_Datatype, MPI_Op, int, MPI_Comm);               \
+  template Outcome allreduce(const void*, void*, Count, MPI_Datatype, MPI_Op, MPI_Comm);                 \
+  template Outcome allgather(const void*, Count, MPI_Datatype, void*, Count, MPI_Datatype, MPI_Comm);    \
+  template Outcome allgatherv(const void*, Count, MPI_Datatype, void*, const Count*, const Offset*,      \
+                              MPI_Datatype, MPI_Comm);                                                   \
+  template Outcome gather(const void*, Count, MPI_Datatype, void*, Count, MPI_Datatype, int, MPI_Comm);  \
+  template Outcome scatter(const void*, Count, MPI_Datatype, void*, Count, MPI_Datatype, int, MPI_Comm); \
+  template Outcome reduce_scatter(const void*, void*, const Count*, MPI_Datatype, MPI_Op, MPI_Comm);     \
+  template Outcome reduce_scatter_block(const void*, void*, Count, MPI_Datatype, MPI_Op, MPI_Comm);      \
   template Outcome alltoall(const void*, Count, MPI_Datatype, void*, Count, MPI_Datatype, MPI_Comm);
 COHORT_BOTH_COUNTS(int, int)
 COHORT_BOTH_COUNTS(MPI_Count, MPI_Aint)

@@ -16,8 +16,8 @@ namespace {
 
 /// What each member says of itself when a group is made.
 struct MemberWord {
-  std::uint64_t node = 0;  ///< 0: this rank is in no node's session, or serves as many as it may
-  std::int64_t rank = -1;  ///< in the node
+  std::uint64_t node = 0;   ///< 0: this rank is in no node's session, or serves as many as it may
+  std::int64_t rank = -1;   ///< in the node
   std::uint64_t group = 0;  ///< the number of the group, if this rank is the first in it
 };
 
@@ -53,7 +53,7 @@ void Communicators::start_node() {
   const int size = mpi::size(node);
   const auto broadcast = [node](std::span<std::byte> bytes) { mpi::broadcast(bytes, node); };
   if (size > 1) node_ = std::make_unique<NodeRanks>(mpi::rank(node), size, broadcast);
-  mpi::free(node);
+  mpi::free_comm(node);
 }
 
 bool Communicators::stop() {

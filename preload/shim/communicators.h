@@ -26,7 +26,7 @@ struct ServedCommunicator {
   int calls = 0;            ///< collectives, until then
   int rank = 0;
   int size = 0;
-  bool is_free = false;  ///< its communicator has ended, and another may have it
+  bool is_free = false;             ///< its communicator has ended, and another may have it
   std::vector<std::size_t> counts;  ///< of the call that is made
 };
 

@@ -96,6 +96,17 @@ std::optional<DType> floating_of(std::size_t bytes) noexcept {
   return std::nullopt;
 }
 
+/// Whether the datatype is a row of a predefined one without gaps, or one of such rows.
+bool is_row_of_predefined(MPI_Datatype type) {
+  if (predefined_types().find(type) != nullptr) return true;
+  const mpi::TypeEnvelope made = mpi::envelope_of(type);
+  if (!made.repeats()) return false;
+  const MPI_Datatype repeated = mpi::repeated_type(type, made);
+  const bool is_row = is_row_of_predefined(repeated);
+  if (!mpi::envelope_of(repeated).is_predefined()) mpi::free_type(repeated);
+  return is_row;
+}
+
 /// Elements whose data MPI packs in one call, whose numbers are ints.
 constexpr std::size_t kMostPackedBytes = std::size_t{1} << 30;
 
@@ -123,23 +134,15 @@ std::optional<Reduction> reduction_of(MPI_Datatype type, MPI_Op op) {
   return Reduction{*dtype, *reduce, numbers, !is_floating(*dtype)};
 }
 
-std::size_t bytes_in_one_piece(MPI_Datatype type) {
-  PredefinedTypes::Entry* const entry = predefined_types().find(type);
-  return entry == nullptr ? 0 : bytes_of(*entry);
-}
-
-std::ptrdiff_t Elements::extent() const {
-  if (const std::size_t bytes = bytes_in_one_piece(type)) return static_cast<std::ptrdiff_t>(bytes);
-  return mpi::type_extent(type);
-}
-
-std::optional<std::size_t> Elements::bytes() const {
-  if (const std::size_t each = bytes_in_one_piece(type)) [[likely]] {
-    if (buffer == nullptr && count > 0) return std::nullopt;
-    return count * each;
+std::optional<Layout> layout_of(MPI_Datatype type) {
+  if (PredefinedTypes::Entry* const entry = predefined_types().find(type)) [[likely]] {
+    const std::size_t bytes = bytes_of(*entry);
+    if (bytes == 0) return std::nullopt;  // of a language that this MPI was built without
+    return Layout{bytes, static_cast<std::ptrdiff_t>(bytes), true};
   }
-  const std::optional<std::size_t> each = mpi::type_size(type);
-  return each ? std::optional(count * *each) : std::nullopt;
+  const std::optional<std::size_t> bytes = mpi::type_size(type);
+  if (!bytes) return std::nullopt;
+  return Layout{*bytes, mpi::type_extent(type), is_row_of_predefined(type)};
 }
 
 namespace {
@@ -147,6 +150,8 @@ namespace {
 /// Calls `move(some, first, bytes)` for elements that MPI packs at once, one after the other.
 template <class Move>
 void in_parts(const Elements& all, std::size_t each, const Move& move) {
+  if (each > kMostPackedBytes)
+    throw InvalidArgument("an element with gaps of {} bytes is more than MPI_Pack can pack", each);
   const std::size_t at_once = std::max<std::size_t>(kMostPackedBytes / std::max<std::size_t>(each, 1), 1);
   for (std::size_t first = 0; first < all.count; first += at_once) {
     const Elements some = all.part(first, std::min(at_once, all.count - first));

@@ -18,7 +18,8 @@ namespace cohort::preload {
 /// do not mix; the bytes of other datatypes can be moved, but not combined.
 enum class ElementKind { kInteger, kUnsigned, kFloating, kComplex, kBytes };
 
-/// How a reduction of `count` elements of a datatype is carried out: of `count * numbers` elements of `dtype`.
+/// How a reduction of `count` elements of a datatype is carried out: of `count * numbers` elements of
+/// `dtype`.
 struct Reduction {
   DType dtype;
   ReduceOp op;
@@ -29,19 +30,31 @@ struct Reduction {
 /// Nothing where Cohort has no such operator, or MPI allows none for the datatype.
 [[nodiscard]] std::optional<Reduction> reduction_of(MPI_Datatype type, MPI_Op op);
 
-/// The bytes of one element that lie one after the other, for datatypes that are predefined and in one piece;
-/// 0 for others.
-[[nodiscard]] std::size_t bytes_in_one_piece(MPI_Datatype type);
+/// The layout of one element: its data, the way to the next one, and whether the data lies in order and
+/// without gaps, so that elements are one piece.
+struct Layout {
+  std::size_t bytes = 0;
+  std::ptrdiff_t extent = 0;
+  bool in_one_piece = false;
+};
 
-/// Part of a caller's buffer: elements of a datatype, whose data may have gaps. `first` counts elements.
+/// Nothing where the datatype cannot be used. That of a predefined datatype is known.
+[[nodiscard]] std::optional<Layout> layout_of(MPI_Datatype type);
+
+/// Part of a caller's buffer: elements of a datatype, whose data may have gaps.
 struct Elements {
   std::byte* buffer = nullptr;
   MPI_Datatype type = {};
   std::size_t count = 0;
+  Layout layout = {.in_one_piece = true};
 
-  explicit Elements() = default;
-  Elements(const void* begin, std::size_t elements, MPI_Datatype datatype) noexcept
-      : buffer(static_cast<std::byte*>(const_cast<void*>(begin))), type(datatype), count(elements) {}
+  [[nodiscard]] static std::optional<Elements> of(const void* begin, std::size_t count, MPI_Datatype type) {
+    const std::optional<Layout> layout = layout_of(type);
+    if (!layout) return std::nullopt;
+    // The MPI says so where there is no buffer; data with gaps may count from MPI_BOTTOM.
+    if (begin == nullptr && count > 0 && layout->in_one_piece) return std::nullopt;
+    return Elements{static_cast<std::byte*>(const_cast<void*>(begin)), type, count, *layout};
+  }
 
   [[nodiscard]] Elements part(std::size_t first, std::size_t part_count) const {
     Elements some = at(static_cast<std::ptrdiff_t>(first));
@@ -49,28 +62,23 @@ struct Elements {
     return some;
   }
   /// As many elements, from this one on; before the buffer where it is negative.
-  [[nodiscard]] Elements at(std::ptrdiff_t first) const { return {buffer + first * extent(), count, type}; }
-  /// Of the data alone. Nothing where there is no buffer, or the MPI does not know the datatype.
-  [[nodiscard]] std::optional<std::size_t> bytes() const;
-  /// Whether the data lies in one piece, from `buffer` on.
-  [[nodiscard]] bool in_one_piece() const { return count == 0 || bytes_in_one_piece(type) != 0; }
+  [[nodiscard]] Elements at(std::ptrdiff_t first) const {
+    return {buffer + first * layout.extent, type, count, layout};
+  }
+  /// Of the data alone.
+  [[nodiscard]] std::size_t bytes() const noexcept { return count * layout.bytes; }
+  [[nodiscard]] bool in_one_piece() const noexcept { return layout.in_one_piece || count == 0; }
 
   // The data in the order of the elements, copied to or from where it lies in one piece.
   void pack(std::span<std::byte> to) const;
   void unpack(std::span<const std::byte> from) const;
-
- private:
-  [[nodiscard]] std::ptrdiff_t extent() const;
 };
 
 /// The data of elements in one piece: where it is, or a copy.
 class Packed {
  public:
-  explicit Packed(const Elements& elements, std::size_t bytes) : elements_(elements) {
-    if (elements.in_one_piece())
-      data_ = elements.buffer;
-    else
-      data_ = room(bytes);
+  explicit Packed(const Elements& elements) : elements_(elements) {
+    data_ = elements.in_one_piece() ? elements.buffer : room(elements.bytes());
   }
   /// A copy in any case.
   [[nodiscard]] std::byte* room(std::size_t bytes) {

@@ -27,6 +27,9 @@ inline constexpr int MPI_ERR_OTHER = 16;
 inline constexpr int MPI_MAX_ERROR_STRING = 256;
 inline constexpr int MPI_ANY_SOURCE = -1;
 inline constexpr int MPI_COMM_TYPE_SHARED = 0;
+inline constexpr int MPI_COMBINER_NAMED = 0;
+inline constexpr int MPI_COMBINER_DUP = 1;
+inline constexpr int MPI_COMBINER_CONTIGUOUS = 2;
 
 // Handles are the addresses of objects in the library.
 #define COHORT_HANDLE(Type, OPEN_MPI, MPICH, MPI_5) (reinterpret_cast<Type>(&OPEN_MPI))
@@ -56,6 +59,9 @@ inline constexpr int MPI_ERR_OTHER = 15;
 inline constexpr int MPI_MAX_ERROR_STRING = 512;
 inline constexpr int MPI_ANY_SOURCE = -2;
 inline constexpr int MPI_COMM_TYPE_SHARED = 1;
+inline constexpr int MPI_COMBINER_NAMED = 1;
+inline constexpr int MPI_COMBINER_DUP = 2;
+inline constexpr int MPI_COMBINER_CONTIGUOUS = 3;
 #define COHORT_HANDLE(Type, OPEN_MPI, MPICH, MPI_5) (static_cast<Type>(MPICH))
 inline void* const MPI_IN_PLACE = reinterpret_cast<void*>(-1);
 inline MPI_Status* const MPI_STATUS_IGNORE = reinterpret_cast<MPI_Status*>(1);
@@ -72,6 +78,9 @@ inline constexpr int MPI_ERR_OTHER = 16;
 inline constexpr int MPI_MAX_ERROR_STRING = 512;
 inline constexpr int MPI_ANY_SOURCE = -1;
 inline constexpr int MPI_COMM_TYPE_SHARED = 221;
+inline constexpr int MPI_COMBINER_NAMED = 101;
+inline constexpr int MPI_COMBINER_DUP = 102;
+inline constexpr int MPI_COMBINER_CONTIGUOUS = 103;
 #define COHORT_HANDLE(Type, OPEN_MPI, MPICH, MPI_5) (reinterpret_cast<Type>(std::uintptr_t{MPI_5}))
 inline void* const MPI_IN_PLACE = reinterpret_cast<void*>(1);
 inline MPI_Status* const MPI_STATUS_IGNORE = nullptr;
@@ -120,7 +129,10 @@ int PMPI_Add_error_code(int, int*);
 int PMPI_Add_error_string(int, const char*);
 int PMPI_Abort(MPI_Comm, int);
 int PMPI_Iprobe(int, int, MPI_Comm, int*, MPI_Status*);
-int PMPI_Type_size(MPI_Datatype, int*);
+int PMPI_Type_size_x(MPI_Datatype, MPI_Count*);
+int PMPI_Type_get_envelope(MPI_Datatype, int*, int*, int*, int*);
+int PMPI_Type_get_contents(MPI_Datatype, int, int, int, int*, MPI_Aint*, MPI_Datatype*);
+int PMPI_Type_free(MPI_Datatype*);
 int PMPI_Type_get_extent(MPI_Datatype, MPI_Aint*, MPI_Aint*);
 int PMPI_Pack_size(int, MPI_Datatype, MPI_Comm, int*);
 int PMPI_Pack(const void*, int, MPI_Datatype, void*, int, int*, MPI_Comm);

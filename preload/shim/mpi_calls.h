@@ -65,7 +65,7 @@ inline MPI_Comm node_of_world() {
         "MPI_Comm_split_type");
   return node;
 }
-inline void free(MPI_Comm comm) { check(PMPI_Comm_free(&comm), "MPI_Comm_free"); }
+inline void free_comm(MPI_Comm comm) { check(PMPI_Comm_free(&comm), "MPI_Comm_free"); }
 
 // ---- what hangs on communicators
 
@@ -114,8 +114,9 @@ inline void abort_job(int status) { static_cast<void>(PMPI_Abort(MPI_COMM_WORLD,
 /// An error handler, after which a call returns.
 inline void return_error(MPI_Comm* /*comm*/, int* /*code*/, ...) {}  // NOLINT(cert-dcl50-cpp): MPI's type
 
-/// A communicator of this process alone, of which a program knows nothing. Its errors are returned: what is asked
-/// about a program's datatype must not end the program. Made at the first call, by the start; lives as long as MPI.
+/// A communicator of this process alone, of which a program knows nothing. Its errors are returned: what is
+/// asked about a program's datatype must not end the program. Made at the first call, by the start; lives as
+/// long as MPI.
 inline MPI_Comm own_comm() {
   static const MPI_Comm comm = [] {
     MPI_Comm made = MPI_COMM_NULL;
@@ -129,8 +130,8 @@ inline MPI_Comm own_comm() {
   return comm;
 }
 
-/// Lets messages and all else of the MPI go on. There is nothing to do about an error of it here. Open MPI makes
-/// progress only where no message is found, which on the own communicator is always so.
+/// Lets messages and all else of the MPI go on. There is nothing to do about an error of it here. Open MPI
+/// makes progress only where no message is found, which on the own communicator is always so.
 inline void make_progress() noexcept {
   constexpr int kSomeTag = 0;
   int found = 0;
@@ -141,12 +142,46 @@ inline void make_progress() noexcept {
 
 /// Bytes of the data of one element. Nothing where the datatype cannot be used.
 inline std::optional<std::size_t> type_size(MPI_Datatype type) {
-  int bytes = 0;
-  if (PMPI_Pack_size(1, type, own_comm(), &bytes) != MPI_SUCCESS) return std::nullopt;
+  int at_most_an_int = 0;
+  if (PMPI_Pack_size(0, type, own_comm(), &at_most_an_int) != MPI_SUCCESS) return std::nullopt;
   // Of a datatype that is legal, as MPI_COMM_WORLD would be told of any other.
-  if (PMPI_Type_size(type, &bytes) != MPI_SUCCESS || bytes < 0) return std::nullopt;
+  MPI_Count bytes = 0;
+  check(PMPI_Type_size_x(type, &bytes), "MPI_Type_size_x");
   return static_cast<std::size_t>(bytes);
 }
+
+/// How a datatype was made.
+struct TypeEnvelope {
+  int integers = 0;
+  int addresses = 0;
+  int types = 0;
+  int combiner = MPI_COMBINER_NAMED;
+
+  [[nodiscard]] bool is_predefined() const noexcept { return combiner == MPI_COMBINER_NAMED; }
+  /// A row of another one without gaps, or a duplicate.
+  [[nodiscard]] bool repeats() const noexcept {
+    return combiner == MPI_COMBINER_DUP || combiner == MPI_COMBINER_CONTIGUOUS;
+  }
+};
+
+inline TypeEnvelope envelope_of(MPI_Datatype type) {
+  TypeEnvelope made;
+  check(PMPI_Type_get_envelope(type, &made.integers, &made.addresses, &made.types, &made.combiner),
+        "MPI_Type_get_envelope");
+  return made;
+}
+
+/// What a datatype repeats. To be freed if it is not predefined.
+inline MPI_Datatype repeated_type(MPI_Datatype type, const TypeEnvelope& made) {
+  int count = 0;
+  MPI_Aint no_address = 0;
+  MPI_Datatype repeated = MPI_DATATYPE_NULL;
+  check(
+      PMPI_Type_get_contents(type, made.integers, made.addresses, made.types, &count, &no_address, &repeated),
+      "MPI_Type_get_contents");
+  return repeated;
+}
+inline void free_type(MPI_Datatype type) { check(PMPI_Type_free(&type), "MPI_Type_free"); }
 
 /// Bytes from one element to the next.
 inline std::ptrdiff_t type_extent(MPI_Datatype type) {

@@ -48,8 +48,8 @@ class Next {
   std::atomic<Function> function_{nullptr};
 };
 
-/// How often a collective was called, by who carried it out. Each is counted by one thread at a time, or a call
-/// is lost.
+/// How often a collective was called, by who carried it out. Each is counted by one thread at a time, or a
+/// call is lost.
 struct Counts {
   std::atomic<std::uint64_t> by[kWays];
 
@@ -101,15 +101,17 @@ void report_calls() {
     const char* name;
     const Counts* counts[2];
   };
-#define COHORT_LINE(NAME, FUNCTION) {"MPI_" NAME, {&counts_of<&FUNCTION<int>>, &counts_of<&FUNCTION<MPI_Count>>}}
+#define COHORT_LINE(NAME, FUNCTION)                                               \
+  {                                                                               \
+    "MPI_" NAME, { &counts_of<&FUNCTION<int>>, &counts_of<&FUNCTION<MPI_Count>> } \
+  }
   const Line lines[] = {
       {"MPI_Barrier", {&counts_of<&barrier>, nullptr}},
       COHORT_LINE("Bcast", bcast),
       COHORT_LINE("Reduce", reduce),
       COHORT_LINE("Allreduce", allreduce),
       COHORT_LINE("Allgather", allgather),
-      {"MPI_Allgatherv",
-       {&counts_of<&allgatherv<int, int>>, &counts_of<&allgatherv<MPI_Count, MPI_Aint>>}},
+      {"MPI_Allgatherv", {&counts_of<&allgatherv<int, int>>, &counts_of<&allgatherv<MPI_Count, MPI_Aint>>}},
       COHORT_LINE("Gather", gather),
       COHORT_LINE("Scatter", scatter),
       COHORT_LINE("Reduce_scatter", reduce_scatter),
@@ -158,9 +160,9 @@ int finalize() {
 
 #if defined(COHORT_ABI_OPEN_MPI)
 
-/// What Open MPI's Fortran passes for MPI_IN_PLACE and MPI_BOTTOM: the address of a common block, which has a name
-/// for each way in which compilers make one. The program has a block of its own, by which the linker replaces the
-/// library's; where the library was loaded for a module of Python, it has its own.
+/// What Open MPI's Fortran passes for MPI_IN_PLACE and MPI_BOTTOM: the address of a common block, which has a
+/// name for each way in which compilers make one. The program has a block of its own, by which the linker
+/// replaces the library's; where the library was loaded for a module of Python, it has its own.
 class Sentinel {
  public:
   Sentinel(std::initializer_list<const char*> names, void* meaning) : meaning_(meaning) {
@@ -182,9 +184,9 @@ class Sentinel {
 };
 
 void* buffer_of(void* address) {
-  static const Sentinel in_place({"mpi_fortran_in_place_", "mpi_fortran_in_place__", "mpi_fortran_in_place",
-                                  "MPI_FORTRAN_IN_PLACE"},
-                                 MPI_IN_PLACE);
+  static const Sentinel in_place(
+      {"mpi_fortran_in_place_", "mpi_fortran_in_place__", "mpi_fortran_in_place", "MPI_FORTRAN_IN_PLACE"},
+      MPI_IN_PLACE);
   static const Sentinel bottom(
       {"mpi_fortran_bottom_", "mpi_fortran_bottom__", "mpi_fortran_bottom", "MPI_FORTRAN_BOTTOM"}, nullptr);
   if (in_place.is(address)) return in_place.meaning();
@@ -250,9 +252,10 @@ void* address_of(FunctionPointer function) {
   return reinterpret_cast<void*>(function);
 }
 
-#define COHORT_BOTH(NAME, FUNCTION)                                                          \
-  {"MPI_" NAME, address_of(&Function<"MPI_" NAME, &FUNCTION<int>>::call)},                   \
-      {"MPI_" NAME "_c", address_of(&Function<"MPI_" NAME "_c", &FUNCTION<MPI_Count>>::call)}
+#define COHORT_BOTH(NAME, FUNCTION)                                                       \
+  {"MPI_" NAME, address_of(&Function<"MPI_" NAME, &FUNCTION<int>>::call)}, {              \
+    "MPI_" NAME "_c", address_of(&Function<"MPI_" NAME "_c", &FUNCTION<MPI_Count>>::call) \
+  }
 
 std::span<const Entry> c_entries() {
   static const Entry entries[] = {
@@ -277,14 +280,16 @@ std::span<const Entry> c_entries() {
 
 #if defined(COHORT_ABI_OPEN_MPI)
 
-#define COHORT_FORTRAN(NAME, FUNCTION)                                                   \
-  {NAME "_", address_of(&FortranFunction<NAME "_", &FUNCTION>::call)},                   \
-      {NAME "__", address_of(&FortranFunction<NAME "__", &FUNCTION>::call)},             \
-      {NAME "_f08_", address_of(&FortranFunction<NAME "_f08_", &FUNCTION>::call)}
-#define COHORT_FORTRAN_BOUNDARY(NAME, ...)                                               \
-  {NAME "_", address_of(&FortranBoundary<NAME "_", __VA_ARGS__>::call)},                 \
-      {NAME "__", address_of(&FortranBoundary<NAME "__", __VA_ARGS__>::call)},           \
-      {NAME "_f08_", address_of(&FortranBoundary<NAME "_f08_", __VA_ARGS__>::call)}
+#define COHORT_FORTRAN(NAME, FUNCTION)                                         \
+  {NAME "_", address_of(&FortranFunction<NAME "_", &FUNCTION>::call)},         \
+      {NAME "__", address_of(&FortranFunction<NAME "__", &FUNCTION>::call)}, { \
+    NAME "_f08_", address_of(&FortranFunction<NAME "_f08_", &FUNCTION>::call)  \
+  }
+#define COHORT_FORTRAN_BOUNDARY(NAME, ...)                                       \
+  {NAME "_", address_of(&FortranBoundary<NAME "_", __VA_ARGS__>::call)},         \
+      {NAME "__", address_of(&FortranBoundary<NAME "__", __VA_ARGS__>::call)}, { \
+    NAME "_f08_", address_of(&FortranBoundary<NAME "_f08_", __VA_ARGS__>::call)  \
+  }
 
 std::span<const Entry> fortran_entries() {
   static const Entry entries[] = {
@@ -298,7 +303,8 @@ std::span<const Entry> fortran_entries() {
       COHORT_FORTRAN("mpi_allgather", allgather<int>),
       {"mpi_allgatherv_", address_of(&FortranFunction<"mpi_allgatherv_", &allgatherv<int, int>>::call)},
       {"mpi_allgatherv__", address_of(&FortranFunction<"mpi_allgatherv__", &allgatherv<int, int>>::call)},
-      {"mpi_allgatherv_f08_", address_of(&FortranFunction<"mpi_allgatherv_f08_", &allgatherv<int, int>>::call)},
+      {"mpi_allgatherv_f08_",
+       address_of(&FortranFunction<"mpi_allgatherv_f08_", &allgatherv<int, int>>::call)},
       COHORT_FORTRAN("mpi_gather", gather<int>),
       COHORT_FORTRAN("mpi_scatter", scatter<int>),
       COHORT_FORTRAN("mpi_reduce_scatter", reduce_scatter<int>),

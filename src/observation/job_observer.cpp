@@ -100,17 +100,18 @@ std::pair<std::uint64_t, std::uint64_t> read_members(const ObservedGroup& group,
 
 }  // namespace
 
-std::shared_ptr<JobObserver> JobObserver::of_job(std::vector<WorkerInfo> workers, int rank,
-                                                 PeerWatch* watch) {
+std::shared_ptr<JobObserver> JobObserver::of_job(std::vector<WorkerInfo> workers, int rank, PeerWatch* watch,
+                                                 bool names_stragglers) {
   const Config& settings = config();
   const bool wants_numbers = settings.run_numbers() || !settings.prometheus().empty();
   if (watch == nullptr && settings.timeline().empty() && !wants_numbers) return nullptr;
-  JobObserverOptions options{.rank = rank,
-                             .name_stragglers = settings.stragglers(),
-                             .timeline = settings.timeline(),
-                             .numbers = {settings.run_numbers(), settings.prometheus()},
-                             .job = job_name(workers.front().pid),
-                             .restarts = settings.restarts()};
+  JobObserverOptions options{
+      .rank = rank,
+      .name_stragglers = settings.is_set("COHORT_STRAGGLERS") ? settings.stragglers() : names_stragglers,
+      .timeline = settings.timeline(),
+      .numbers = {settings.run_numbers(), settings.prometheus()},
+      .job = job_name(workers.front().pid),
+      .restarts = settings.restarts()};
   options.workers = std::move(workers);
   // Without a watch there is nobody to tell.
   options.tell = [watch](int worker, std::string note) {

@@ -55,7 +55,7 @@ class JobObserver final : public RecordObserver {
   /// what the workers tell each other, and may be null; it outlives what the observer tells, until
   /// `fall_silent` or `conclude`. Null where there is nothing to look at.
   [[nodiscard]] static std::shared_ptr<JobObserver> of_job(std::vector<WorkerInfo> workers, int rank,
-                                                           PeerWatch* watch);
+                                                           PeerWatch* watch, bool names_stragglers = true);
 
   explicit JobObserver(JobObserverOptions options);
   ~JobObserver() override;

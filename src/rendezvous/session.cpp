@@ -72,7 +72,8 @@ Cluster::Cluster(SessionOptions options)
     : options_(std::move(options)), started_(start(options_, [this] { return fault(); })) {
   if (options_.size > 1) watch_others();
   connect_memory();
-  if (options_.observed) observer_ = JobObserver::of_job(nodes_, options_.rank, watch_.get());
+  if (options_.observed)
+    observer_ = JobObserver::of_job(nodes_, options_.rank, watch_.get(), options_.names_stragglers);
   const int nodes = std::ranges::max(nodes_, {}, &WorkerInfo::node).node + 1;
   logging::debug("session '{}' of {} worker{} on {} node{}", options_.prefix, options_.size,
                  options_.size == 1 ? "" : "s", nodes, nodes == 1 ? "" : "s");
@@ -96,8 +97,8 @@ void Cluster::watch_others() {
   watch.grace = std::nullopt;
   watch.handle_signals = false;
   watch.beat = std::chrono::duration_cast<std::chrono::milliseconds>(settings.heartbeat());
-  watch.silence = std::chrono::duration_cast<std::chrono::milliseconds>(
-      options_.silence.value_or(settings.silence()));
+  watch.silence =
+      std::chrono::duration_cast<std::chrono::milliseconds>(options_.silence.value_or(settings.silence()));
   watch_ = std::make_unique<PeerWatch>(std::move(watch));
   faults_ = watch_->record();
 }

@@ -251,12 +251,15 @@ static void derived_datatypes(MPI_Comm comm) {
 }
 
 /* MPI's own messages go on while a member waits in a collective: the sender of a large one is in the barrier
-   before its receiver asks for it. */
+   before its receiver asks for it. A message to itself that nobody has asked for is under way meanwhile. */
 static void messages_meanwhile(MPI_Comm comm) {
   const int count = 4 << 20;
   char* const data = malloc(count);
   const int next = (rank + 1) % size, previous = (rank + size - 1) % size;
   memset(data, rank + 1, count);
+  int to_self = rank, from_self = -1;
+  MPI_Request own_request;
+  MPI_Isend(&to_self, 1, MPI_INT, 0, 0, MPI_COMM_SELF, &own_request);
   if (rank % 2 == 0 && next != rank && (size % 2 == 0 || rank != size - 1)) {
     MPI_Request request;
     MPI_Isend(data, count, MPI_CHAR, next, 3, comm, &request);
@@ -270,6 +273,9 @@ static void messages_meanwhile(MPI_Comm comm) {
     MPI_Barrier(comm);
   }
   free(data);
+  MPI_Recv(&from_self, 1, MPI_INT, 0, 0, MPI_COMM_SELF, MPI_STATUS_IGNORE);
+  MPI_Wait(&own_request, MPI_STATUS_IGNORE);
+  CHECK(from_self == rank);
 
   /* A non-blocking collective of the MPI's around some of ours. */
   int own = rank + 1, sum = 0;

@@ -3,7 +3,7 @@
 #include <type_traits>
 
 #include "handles.h"
-#include "preload/shim/predefined.h"
 #include "handles_of.inc"
+#include "preload/shim/predefined.h"
 
 Handles handles_of_mpi() { return all_handles(); }

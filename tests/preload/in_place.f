@@ -37,8 +37,7 @@
       end do
       call tell('allreduce')
 
-! Rank 0 has the sum, the others what they had. Another root crashes
-! in MPICH 4.0.2, also in C.
+! Rank 0 has the sum, the others what they had.
       do i = 1, n
         one(i) = i + rank
       end do

@@ -48,6 +48,9 @@ struct SessionOptions {
   /// `cohort-info --job`, is about the calls of all workers in this Session, also in groups of all of them in
   /// the order of their ranks; for one Session of a process.
   bool observed = true;
+  /// Whether the observed calls are looked through for workers that make others wait, where COHORT_STRAGGLERS
+  /// does not say so.
+  bool names_stragglers = true;
 
   /// How long a worker may stay without a heartbeat before it counts as lost; for ever when zero. Unset:
   /// COHORT_SILENCE_SECONDS. The same on all workers. One whose process has ended is noticed in any case.
