@@ -63,7 +63,7 @@ void GivenOptions::refuse(std::initializer_list<const char*> options, std::strin
 }
 
 OptionsDescription report_options() {
-  OptionsDescription options = make_options("Options of the report");
+  OptionsDescription options = make_options("Options");
   add_option(options, "format", "table|csv|json", "default table");
   add_option(options, "output", "FILE", "write the report there; the table is printed as well");
   options.add_options()("help,h", "print this text");

@@ -33,7 +33,8 @@ for program in "$@"; do
   for option in $("$program" --help | sed -nE 's/^  (-h, )?(--?[a-z][a-z-]*).*/\2/p' | sort -u); do
     grep -qE -- "[\" ]${option}[\" ]" "$help_dir/bash/$name" || fail "bash is not offered $name $option"
     grep -qF -- "'${option}[" "$help_dir/zsh/_$name" || fail "zsh is not offered $name $option"
-    grep -qE -- " -[ls] ${option##*([-])}( |$)" "$help_dir/fish/$name.fish" || fail "fish is not offered $name $option"
+    word=${option#-}
+    grep -qE -- " -[ls] ${word#-}( |$)" "$help_dir/fish/$name.fish" || fail "fish is not offered $name $option"
     [[ ! -e $help_dir/$name.1 ]] || tr -d '\\' <"$help_dir/$name.1" | grep -qF -- "$option" ||
       fail "the manual page of $name has no $option"
   done

@@ -10,11 +10,10 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
 "$program" --help >"$work/help"
-awk -f "$here/table.awk" "$work/help" >"$work/table"
-mapfile -t commands < <(sed -n 's/^command\t\([^\t]*\).*/\1/p' "$work/table")
+mapfile -t commands < <(awk -f "$here/table.awk" "$work/help" | sed -n 's/^command\t\([^\t]*\).*/\1/p')
 
-# The scope of each line: a command's name, or nothing.
-sed 's/^/\t/' "$work/table" >"$work/scoped"
+# The scope of each line stands before it: a command's name, or nothing.
+awk -f "$here/table.awk" -v commands="${commands[*]}" "$work/help" | sed 's/^/\t/' >"$work/scoped"
 for command in "${commands[@]}"; do
   "$program" "$command" --help | awk -f "$here/table.awk" -v scope="$command" -v commands="${commands[*]}" |
     sed -n "s/^option/$command\toption/p" >>"$work/scoped"

@@ -4,8 +4,9 @@
 #   option   NAME  VALUE      TEXT       value: what the option takes; empty if nothing
 #   program                              whatever follows the options is another program's command line
 #
-# -v scope=COMMAND: the text is what is said of that command; an option that stands below `Options of A and B` is
-# left out where A and B are commands, and it is neither. -v commands="A B ..." are all commands.
+# -v commands="A B ..." are the commands, if there are any; then those options are left out that stand below
+# `Options of ...`. -v scope=COMMAND: the text is what is said of that command; left out are options below `Options of A and
+# B` where A and B are commands, and it is neither.
 BEGIN {
   OFS = "\t"
   split(commands, words, " ")
@@ -21,7 +22,7 @@ function first_part(text) {
 }
 
 function finish() {
-  if (name != "") print "option", name, value, first_part(text)
+  if (name != "" && !(scope != "" && name == "--version")) print "option", name, value, first_part(text)
   name = ""
 }
 
@@ -31,8 +32,9 @@ function finish() {
   finish()
   is_for_others = 0
   if ($0 !~ /^Options of /) next
+  is_for_others = scope == "" && commands != ""
   count = split($0, words, /[ ,:]+/)
-  for (i = 3; i <= count; i++) {
+  for (i = 3; scope != "" && i <= count; i++) {
     if (!(words[i] in is_command)) continue
     if (words[i] == scope) { is_for_others = 0; next }
     is_for_others = 1
