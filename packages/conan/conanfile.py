@@ -4,8 +4,9 @@
 #
 # The MPI library is the machine's own, as Cohort must be built with the one that programs run under; so is DLPack's header.
 from conan import ConanFile
-from conan.tools.cmake import CMake, CMakeToolchain, cmake_layout
+from conan.tools.cmake import CMake, CMakeDeps, CMakeToolchain, cmake_layout
 from conan.tools.files import copy
+from conan.tools.gnu import PkgConfigDeps
 import os
 
 
@@ -19,7 +20,6 @@ class CohortConan(ConanFile):
     settings = "os", "arch", "compiler", "build_type"
     options = {"shared": [True, False], "mpi": [True, False]}
     default_options = {"shared": False, "mpi": True}
-    generators = "CMakeDeps", "PkgConfigDeps"
 
     def export_sources(self):
         root = os.path.join(self.recipe_folder, "..", "..")
@@ -46,7 +46,16 @@ class CohortConan(ConanFile):
         for off in ("COHORT_CUDA", "COHORT_TORCH", "COHORT_BUILD_TESTS", "COHORT_BUILD_EXAMPLES",
                     "COHORT_BUILD_BENCHMARKS", "COHORT_BUILD_TOOLS"):
             toolchain.cache_variables[off] = False
+        # Cohort's own find modules ask pkg-config for these.
+        toolchain.variables["CMAKE_FIND_PACKAGE_PREFER_CONFIG"] = False
         toolchain.generate()
+        PkgConfigDeps(self).generate()
+        packages = CMakeDeps(self)
+        for name in ("hwloc", "isa-l", "libzip"):
+            packages.set_property(name, "cmake_find_mode", "none")
+        packages.set_property("highway", "cmake_file_name", "hwy")
+        packages.set_property("highway", "cmake_target_name", "hwy::hwy")
+        packages.generate()
 
     def build(self):
         cmake = CMake(self)

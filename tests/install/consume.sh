@@ -7,6 +7,17 @@ compile_commands() {
   sed -n 's/^ *"command": //p' "$1/compile_commands.json" | sed -e 's#\\*"##g' -e "s#$1#BUILD#g" | sort
 }
 
+# install_to_prefix CMAKE BUILD_DIR: a build of Cohort into $work/prefix. By components, which have lists of files of their
+# own in the build folder: the list without a name may belong to root there, after an installation for all users.
+install_to_prefix() {
+  local component
+  for component in cohort_runtime cohort_development cohort_tools; do
+    "$1" --install "$2" --prefix "$work/prefix" --component "$component" >"$work/install.log" 2>&1 ||
+      fail "not installed: $(tail -n 20 "$work/install.log")"
+    rm -f "$2/install_manifest_$component.txt"
+  done
+}
+
 # consume_by_pkg_config BUILD_DIR CONSUMER_DIR LAUNCHER...: after `consume`, by a command of the compiler's own.
 consume_by_pkg_config() {
   local consumer=$2 compiler pc flags output
@@ -28,15 +39,9 @@ consume_by_pkg_config() {
 # consume CMAKE GENERATOR BUILD_DIR CONSUMER_DIR LAUNCHER...: installs a build of Cohort into $work/prefix, and builds
 # and runs a project against it.
 consume() {
-  local cmake=$1 generator=$2 build=$3 consumer=$4 component output
+  local cmake=$1 generator=$2 build=$3 consumer=$4 output
   shift 4
-  # By components, which have lists of files of their own in the build folder: the list without a name may belong to
-  # root there, after an installation for all users.
-  for component in cohort_runtime cohort_development cohort_tools; do
-    "$cmake" --install "$build" --prefix "$work/prefix" --component "$component" >"$work/install.log" 2>&1 ||
-      fail "not installed: $(tail -n 20 "$work/install.log")"
-    rm -f "$build/install_manifest_$component.txt"
-  done
+  install_to_prefix "$cmake" "$build"
 
   "$cmake" -G "$generator" -S "$consumer" -B "$work/build" -DCMAKE_PREFIX_PATH="$work/prefix"
   "$cmake" --build "$work/build"
