@@ -21,7 +21,8 @@ Format parse_format(const std::string& text) {
 OptionsDescription make_options(const std::string& heading) { return {heading, kHelpColumns}; }
 
 void add_option(OptionsDescription& options, const char* name, const char* value, const char* text) {
-  options.add_options()(name, po::value<std::string>()->value_name(value), text);
+  // Two blanks at least stand before the text, as in other tools' help.
+  options.add_options()(name, po::value<std::string>()->value_name(std::string(value) + ' '), text);
 }
 
 void add_loops(OptionsDescription& options, const char* text) { add_option(options, "loops", "N", text); }
