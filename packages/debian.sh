@@ -36,13 +36,14 @@ umask 022
 # Debian's flags, but not those for debuggers: symbols would be four fifths of the packages.
 export DEB_CFLAGS_MAINT_STRIP=-g DEB_CXXFLAGS_MAINT_STRIP=-g DEB_BUILD_MAINT_OPTIONS=hardening=+bindnow
 flags() { (cd "$root" && dpkg-buildflags --get "$1"); }
+libraries=lib/$(dpkg-architecture -qDEB_HOST_MULTIARCH)
 # The packages do without a search path for libraries, since theirs are where the loader looks.
 cmake -S "$root" -B "$root/build/debian" -G Ninja \
   -DCMAKE_BUILD_TYPE=Release \
   -DCMAKE_C_FLAGS="$(flags CFLAGS) $(flags CPPFLAGS)" -DCMAKE_CXX_FLAGS="$(flags CXXFLAGS) $(flags CPPFLAGS)" \
   -DCMAKE_EXE_LINKER_FLAGS="$(flags LDFLAGS)" -DCMAKE_SHARED_LINKER_FLAGS="$(flags LDFLAGS)" \
   -DCMAKE_MODULE_LINKER_FLAGS="$(flags LDFLAGS)" \
-  -DCMAKE_INSTALL_PREFIX=/usr -DCMAKE_INSTALL_LIBDIR="lib/$(dpkg-architecture -qDEB_HOST_MULTIARCH)" \
+  -DCMAKE_INSTALL_PREFIX=/usr -DCMAKE_INSTALL_LIBDIR="$libraries" -DCOHORT_PRELOAD_FOLDER="$libraries/cohort" \
   -DCOHORT_ZSH_FOLDER=share/zsh/vendor-completions \
   -DCMAKE_SKIP_INSTALL_RPATH=ON -DBUILD_SHARED_LIBS=ON \
   -DMPI_C_COMPILER=mpicc.openmpi -DCOHORT_CUDA=OFF -DCOHORT_TORCH=OFF \
