@@ -41,15 +41,13 @@ class CohortConan(ConanFile):
         cmake_layout(self)
 
     def generate(self):
-        # Cohort's own find modules ask pkg-config for hwloc, isa-l and libzip.
-        self.conf.define("tools.cmake.cmaketoolchain:find_package_prefer_config", False)
         toolchain = CMakeToolchain(self)
         toolchain.cache_variables["COHORT_MPI"] = bool(self.options.mpi)
         for off in ("COHORT_CUDA", "COHORT_TORCH", "COHORT_BUILD_TESTS", "COHORT_BUILD_EXAMPLES",
                     "COHORT_BUILD_BENCHMARKS", "COHORT_BUILD_TOOLS"):
             toolchain.cache_variables[off] = False
         toolchain.generate()
-        PkgConfigDeps(self).generate()
+        PkgConfigDeps(self).generate()  # Cohort's own find modules ask pkg-config for hwloc, isa-l and libzip
         packages = CMakeDeps(self)
         for name in ("hwloc", "isa-l", "libzip"):
             packages.set_property(name, "cmake_find_mode", "none")
