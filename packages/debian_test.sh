@@ -33,7 +33,7 @@ if [[ -z ${COHORT_DEBIAN_TEST:-} ]]; then
 fi
 clean=$(mktemp -d /tmp/cohort-debian.XXXXXX)
 end() {
-  umount -l "$clean"/{dev/shm,proc} 2>/dev/null || true
+  umount -l "$clean"/{dev/shm,sys,proc} 2>/dev/null || true
   rm -rf --one-file-system "$clean" "$clean.log"
 }
 trap end EXIT
@@ -45,6 +45,7 @@ inside() { chroot "$clean" env -i HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin 
 echo "a Debian 12 root"
 quietly debootstrap --variant=minbase bookworm "$clean" "$mirror"
 mount -t proc proc "$clean/proc"
+mount -t sysfs -o ro sysfs "$clean/sys"  # lscpu counts cores there, for cohort-run
 mkdir -p "$clean/dev/shm" "$clean/packages"
 mount -t tmpfs tmpfs "$clean/dev/shm"
 cp "$packages"/*cohort*.deb "$clean/packages"

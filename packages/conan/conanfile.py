@@ -2,6 +2,9 @@
 #
 #   conan create packages/conan --build=missing
 #
+# Tried with packages of Debian 12 in place of those of Conan Center (platform_requires in the profile), which could not be
+# reached: it builds, and a project that takes the result by CMakeDeps runs on two ranks.
+#
 # The MPI library is the machine's own, as Cohort must be built with the one that programs run under; so is DLPack's header.
 from conan import ConanFile
 from conan.tools.cmake import CMake, CMakeDeps, CMakeToolchain, cmake_layout
