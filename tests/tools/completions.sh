@@ -35,7 +35,7 @@ for program in "$@"; do
     grep -qF -- "'${option}[" "$help_dir/zsh/_$name" || fail "zsh is not offered $name $option"
     word=${option#-}
     grep -qE -- " -[ls] ${word#-}( |$)" "$help_dir/fish/$name.fish" || fail "fish is not offered $name $option"
-    [[ ! -e $help_dir/$name.1 ]] || tr -d '\\' <"$help_dir/$name.1" | grep -qF -- "$option" ||
+    [[ ! -e $help_dir/$name.1 ]] || sed "s/\\\\//g" "$help_dir/$name.1" | grep -qF -- "$option" ||
       fail "the manual page of $name has no $option"
   done
   if [[ -e $help_dir/$name.1 ]]; then
