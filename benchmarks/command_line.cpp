@@ -46,33 +46,39 @@ namespace {
 constexpr std::string_view kProfile = "profile";
 
 constexpr std::string_view kAbout =
-    R"(Measures a collective of Cohort and, in turns with it, the same one of MPI, or of NCCL on GPUs.
+    R"(Usage: cohort-bench COMMAND [OPTION ...]
 
-  mpirun -n N cohort-bench COLLECTIVE [options]
-  mpirun -n N cohort-bench profile --model FILE [options]
-  cohort-bench COMMAND [options]
+Measures a collective of Cohort and, in turns with it, the same one of MPI, or of NCCL on GPUs; or a
+training step; or what else takes time. Started by `mpirun -n N` where several ranks take part.
+COMMAND --help has its options alone.
 
 Collectives:
 )";
 
 constexpr std::string_view kAboutProfile =
-    R"(profile: all-reduces the gradients of a model as they become ready, last layer first: tensor by
+    R"(Usage: mpirun -n N cohort-bench profile --model FILE [OPTION ...]
+
+profile: all-reduces the gradients of a model as they become ready, last layer first: tensor by
 tensor, packed, and overlapped with computing; compared with MPI_Allreduce, or on GPUs with
 ncclAllReduce, called per tensor and over one fused buffer.
-
-  mpirun -n N cohort-bench profile --model FILE [options]
 )";
 
 constexpr std::string_view kClosing = R"(
-Times are of the slowest member, in microseconds; GB is 1e9 bytes. The exit status is 0, 1 when an
-element was wrong or Cohort failed, 2 for a mistake on the command line.
+Times are of the slowest member, in microseconds; GB is 1e9 bytes.
+
+Exit status: 0; 1 when an element was wrong or Cohort failed; 2 for wrong usage.
 )";
 
 std::string with_options(std::string_view about, const std::vector<OptionsDescription>& groups) {
   std::ostringstream text;
   text << about;
   for (const OptionsDescription& group : groups) text << "\n" << group;
-  return text.str();
+  std::string help = text.str();
+  // As other programs write it; just as long.
+  constexpr std::string_view kBoosts = "-h [ --help ]";
+  if (const auto place = help.find(kBoosts); place != std::string::npos)
+    help.replace(place, kBoosts.size(), "-h, --help   ");
+  return help;
 }
 
 OptionsDescription sweep_options() {
@@ -80,7 +86,7 @@ OptionsDescription sweep_options() {
   add_option(options, "sizes", "MIN:MAX",
              "bytes of a member's largest buffer, in steps of 4; or one size; K, M, G: powers of 1024; "
              "default 4:64M");
-  add_option(options, "op", "NAME", "sum (default), mean, min, max or prod");
+  add_option(options, "op", "sum|mean|min|max|prod", "default sum");
   add_option(options, "in-place", "yes|no",
              "the result replaces the input, or the block of it that is the member's own; default: yes for "
              "all-reduce, otherwise no");
@@ -151,6 +157,7 @@ std::string general_help(std::span<const Collective* const> collectives) {
     options.push_back(command.options());
   }
   options.push_back(report_options());
+  options.back().add_options()("version", "print the version");
   return with_options(about, options) + std::string(kClosing);
 }
 
@@ -158,8 +165,8 @@ std::string help_on(const Collective& collective) {
   const std::string nccl =
       collective.nccl.empty() ? "" : fmt::format(", on GPUs with {}", function_of(Peer::kNccl, collective));
   const std::string about =
-      fmt::format("{}: {}; compared with {}{}.\n\n  mpirun -n N cohort-bench {} [options]\n",
-                  collective.command, collective.text, collective.peer, nccl, collective.command);
+      fmt::format("Usage: mpirun -n N cohort-bench {0} [OPTION ...]\n\n{0}: {1}; compared with {2}{3}.\n",
+                  collective.command, collective.text, collective.peer, nccl);
   return with_options(about, {sweep_options(), common_options(), report_options()});
 }
 

@@ -21,7 +21,8 @@ Format parse_format(const std::string& text) {
 OptionsDescription make_options(const std::string& heading) { return {heading, kHelpColumns}; }
 
 void add_option(OptionsDescription& options, const char* name, const char* value, const char* text) {
-  options.add_options()(name, po::value<std::string>()->value_name(value), text);
+  // Two blanks at least stand before the text, as in other tools' help.
+  options.add_options()(name, po::value<std::string>()->value_name(std::string(value) + ' '), text);
 }
 
 void add_loops(OptionsDescription& options, const char* text) { add_option(options, "loops", "N", text); }
@@ -63,8 +64,8 @@ void GivenOptions::refuse(std::initializer_list<const char*> options, std::strin
 }
 
 OptionsDescription report_options() {
-  OptionsDescription options = make_options("Options of the report");
-  add_option(options, "format", "NAME", "table (default), csv or json");
+  OptionsDescription options = make_options("Options");
+  add_option(options, "format", "table|csv|json", "default table");
   add_option(options, "output", "FILE", "write the report there; the table is printed as well");
   options.add_options()("help,h", "print this text");
   return options;

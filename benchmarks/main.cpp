@@ -5,6 +5,8 @@
 #include <cstdlib>
 #include <iostream>
 #include <memory>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include <fmt/format.h>
@@ -218,8 +220,7 @@ Plan make_plan(const mpi::Session& session, const std::vector<std::string>& argu
     if (plan.line.run.device == DeviceKind::kCuda)
       static_cast<void>(gpus_of_threads(plan.line.run.threads.value_or(1)));
     plan.model = model_of(plan.line);
-    const bool prints = session.rank() == 0 && !std::holds_alternative<HelpText>(plan.line.task);
-    if (prints) plan.output.emplace(plan.line.run);
+    if (session.rank() == 0) plan.output.emplace(plan.line.run);
   } catch (const UsageError& error) {
     plan.mistake = error.what();
   }
@@ -255,10 +256,6 @@ ExitStatus run(mpi::Session& session, std::chrono::duration<double> session_took
     if (prints) complain(text);
     return kUsage;
   }
-  if (const auto* help = std::get_if<HelpText>(&plan.line.task)) {
-    if (prints) std::cout << help->text;
-    return kSuccess;
-  }
   Environment environment = capture_environment(session, mpi::library_version(), arguments);
   environment.threads = plan.line.run.threads;
   const TickClock clock;
@@ -274,6 +271,17 @@ ExitStatus run(mpi::Session& session, std::chrono::duration<double> session_took
   if (const CommandTask* task = command_of(plan.line)) return run_command(run, *task, session, output);
   if (plan.line.run.threads) return run_threads(run, *plan.line.run.threads, output);
   return run_ranks(run, session, device, output);
+}
+
+/// Known before there is a session: whoever asks for the help need not have an MPI library that works.
+std::optional<std::string> help_asked_for(const std::vector<std::string>& arguments) {
+  try {
+    const CommandLine line = parse_command_line(arguments, collectives());
+    if (const auto* help = std::get_if<HelpText>(&line.task)) return help->text;
+  } catch (const std::exception&) {
+    // All ranks agree later on what is wrong.
+  }
+  return std::nullopt;
 }
 
 /// An error that has been printed.
@@ -299,6 +307,10 @@ ExitStatus run_or_explain(mpi::Session& session, std::chrono::duration<double> s
 
 int main(int argc, char** argv) {
   using namespace cohort;
+  if (const auto help = bench::help_asked_for({argv + 1, argv + argc})) {
+    if (is_first_rank()) std::cout << *help;
+    return bench::kSuccess;
+  }
   try {
     (void)config();
   } catch (const InvalidArgument& error) {

@@ -4,7 +4,8 @@
 #   cohort_layer(device SOURCES ... LINKS base PRIVATE hwloc)
 #
 # makes the library cohort_device, with the alias cohort::device, and installs it; BUILD_SHARED_LIBS says of
-# which kind. Its public headers are <cohort/device/...>; those for other layers and for the tests alone are
+# which kind. What is installed has three components: cohort_runtime, the shared libraries; cohort_development, what a
+# program is built with; cohort_tools, the programs. Its public headers are <cohort/device/...>; those for other layers and for the tests alone are
 # "device/..." in src/.
 function(cohort_layer name)
   cmake_parse_arguments(ARG "" "EXPORT" "SOURCES;LINKS;PUBLIC;PRIVATE" ${ARGN})
@@ -32,7 +33,9 @@ function(cohort_layer name)
   if(NOT ARG_EXPORT)
     set(ARG_EXPORT cohortTargets)
   endif()
-  install(TARGETS ${target} EXPORT ${ARG_EXPORT})
+  install(TARGETS ${target} EXPORT ${ARG_EXPORT}
+    LIBRARY COMPONENT cohort_runtime NAMELINK_COMPONENT cohort_development
+    ARCHIVE COMPONENT cohort_development)
   # Lists them all, for the tests.
   set_property(GLOBAL APPEND PROPERTY COHORT_LAYERS ${target})
 endfunction()

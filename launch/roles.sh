@@ -30,7 +30,7 @@ find_supervise() {
 # Sets `command` for all hosts of an allocation, and `host_count` and `cores`.
 prepare_srun_of_roles() {
   local group part nodes options
-  [[ $(srun --mpi=list 2>&1) == *pmix* ]] || refuse "this srun has no pmix; use --launcher mpirun"
+  [[ $(srun --mpi=list 2>&1) == *pmix* ]] || give_up "this srun has no pmix; use --launcher mpirun"
   cores=${SLURM_CPUS_ON_NODE:-$cores}
   # A supervisor or a host that is lost shall not end the others.
   options=(--mpi=pmix --kill-on-bad-exit=0 --no-kill)
@@ -76,7 +76,7 @@ prepare_mpirun_of_roles() {
 # prepare_roles PROGRAM...: sets `command` to one supervisor per host, and `threads`, those of a task.
 prepare_roles() {
   local supervise host_count=1 cores tasks
-  supervise=$(find_supervise) || refuse "there is no cohort-supervise; build it, or add its folder to PATH"
+  supervise=$(find_supervise) || give_up "there is no cohort-supervise; build it, or add its folder to PATH"
   set -- "$supervise" --roles "$roles" --restarts "${restarts:-0}" --copies "${copies:-2}" -- "$@"
   cores=$(count_cores)
   case $launcher in

@@ -15,6 +15,8 @@ case ${1:-build} in
       libgtest-dev libgmock-dev
       iproute2 procps  # virtual hosts
       gdb  # stacks of tests that hang
+      help2man  # manual pages
+      pkg-config  # a test
       valgrind  # counts instructions
       slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge
       libtorch-dev  # three examples

@@ -11,10 +11,10 @@ namespace cohort::bench {
 namespace {
 
 constexpr std::string_view kCheckpointAbout =
-    R"(checkpoint: how fast checkpoints are saved, restored and verified, next to cp and fsync() of the same
-bytes, and what saving in the background takes from a training's steps. In one process.
+    R"(Usage: cohort-bench checkpoint [OPTION ...]
 
-  cohort-bench checkpoint [options]
+checkpoint: how fast checkpoints are saved, restored and verified, next to cp and fsync() of the same
+bytes, and what saving in the background takes from a training's steps. In one process.
 )";
 
 OptionsDescription checkpoint_options() {

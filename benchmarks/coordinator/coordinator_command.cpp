@@ -10,12 +10,12 @@ namespace cohort::bench {
 namespace {
 
 constexpr std::string_view kCoordinatorAbout =
-    R"(coordinator: how many functions a second workers run for a coordinator, and how long one takes there and
+    R"(Usage: cohort-bench coordinator [OPTION ...]
+   or: cohort-run --roles chief=1,worker=W,ps=P cohort-bench coordinator [OPTION ...]
+
+coordinator: how many functions a second workers run for a coordinator, and how long one takes there and
 back: empty ones, and ones that change variables of parameter servers. Starts its tasks itself, or takes
 those of cohort-run.
-
-  cohort-bench coordinator [options]
-  cohort-run --roles chief=1,worker=W,ps=P cohort-bench coordinator [options]
 )";
 
 OptionsDescription coordinator_options() {

@@ -11,10 +11,10 @@ namespace cohort::bench {
 namespace {
 
 constexpr std::string_view kDispatchAbout =
-    R"(dispatch: what the strategy layer adds to what replicas do, on one device and on two: empty functions,
-merges, reads of variables, reductions of a number, a step over 161 variables. In one process.
+    R"(Usage: cohort-bench dispatch [OPTION ...]
 
-  cohort-bench dispatch [options]
+dispatch: what the strategy layer adds to what replicas do, on one device and on two: empty functions,
+merges, reads of variables, reductions of a number, a step over 161 variables. In one process.
 )";
 
 OptionsDescription dispatch_options() {

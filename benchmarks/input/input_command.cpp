@@ -12,10 +12,10 @@ namespace cohort::bench {
 namespace {
 
 constexpr std::string_view kInputAbout =
-    R"(input: how many elements and batches numbers in memory and files of several formats deliver to one and
-two replicas, and how long a program that computes waits for them. In one process.
+    R"(Usage: cohort-bench input [OPTION ...]
 
-  cohort-bench input [options]
+input: how many elements and batches numbers in memory and files of several formats deliver to one and
+two replicas, and how long a program that computes waits for them. In one process.
 )";
 
 OptionsDescription input_options() {

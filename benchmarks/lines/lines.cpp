@@ -145,10 +145,10 @@ LinesResult measure(const LinesOptions& options, const CommandContext&) {
 namespace {
 
 constexpr std::string_view kLinesAbout =
-    R"(lines: counts the cache lines that calls of many members wait for, and the bytes that they read of others, on a
-machine that is only described; and predicts times from published latencies. In one process.
+    R"(Usage: cohort-bench lines [OPTION ...]
 
-  cohort-bench lines [options]
+lines: counts the cache lines that calls of many members wait for, and the bytes that they read of others, on a
+machine that is only described; and predicts times from published latencies. In one process.
 )";
 
 constexpr int kMostMembers = 512;

@@ -11,11 +11,11 @@ namespace cohort::bench {
 namespace {
 
 constexpr std::string_view kParametersAbout =
-    R"(parameters: how fast variables of parameter servers are read and assigned, and rows of them looked up,
-next to copies within one process. Starts its tasks itself, or takes those of cohort-run.
+    R"(Usage: cohort-bench parameters [OPTION ...]
+   or: cohort-run --roles chief=1,worker=1,ps=P cohort-bench parameters [OPTION ...]
 
-  cohort-bench parameters [options]
-  cohort-run --roles chief=1,worker=1,ps=P cohort-bench parameters [options]
+parameters: how fast variables of parameter servers are read and assigned, and rows of them looked up,
+next to copies within one process. Starts its tasks itself, or takes those of cohort-run.
 )";
 
 OptionsDescription parameters_options() {

@@ -190,11 +190,11 @@ SimulateResult measure(const SimulateOptions& options, const CommandContext&) {
 namespace {
 
 constexpr std::string_view kSimulateAbout =
-    R"(simulate: predicts the times of collectives between many nodes, by the library's own code on a virtual clock and
+    R"(Usage: cohort-bench simulate [OPTION ...]
+
+simulate: predicts the times of collectives between many nodes, by the library's own code on a virtual clock and
 over a network by a model; what members do on their node takes no time. Or carries out jobs in which members are killed
 and links are cut. In one process.
-
-  cohort-bench simulate [options]
 )";
 
 OptionsDescription simulate_options() {

@@ -10,10 +10,10 @@ namespace cohort::bench {
 namespace {
 
 constexpr std::string_view kStartAbout =
-    R"(start: how long the ranks take to begin: MPI_Init, the rest of the Session's constructor, communicators and the
-first call. The rank that takes longest counts.
+    R"(Usage: mpirun -n N cohort-bench start [OPTION ...]
 
-  mpirun -n N cohort-bench start [options]
+start: how long the ranks take to begin: MPI_Init, the rest of the Session's constructor, communicators and the
+first call. The rank that takes longest counts.
 )";
 
 constexpr int kMostCommunicators = 1000;

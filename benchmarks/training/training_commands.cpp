@@ -10,10 +10,10 @@ namespace cohort::bench {
 namespace {
 
 constexpr std::string_view kTrainerAbout =
-    R"(trainer: what a Trainer adds to a step of the same training loop by hand, without metrics and with one.
-In one process.
+    R"(Usage: cohort-bench trainer [OPTION ...]
 
-  cohort-bench trainer [options]
+trainer: what a Trainer adds to a step of the same training loop by hand, without metrics and with one.
+In one process.
 )";
 
 OptionsDescription trainer_options() {
@@ -58,10 +58,10 @@ void write_report(Format format, std::ostream& stream, const Environment& enviro
 namespace {
 
 constexpr std::string_view kSummaryAbout =
-    R"(summary: what logs cost a training: a scalar and a histogram of a SummaryWriter, at the caller, also while the
-disk is slow, and until they are in the file. In one process.
+    R"(Usage: cohort-bench summary [OPTION ...]
 
-  cohort-bench summary [options]
+summary: what logs cost a training: a scalar and a histogram of a SummaryWriter, at the caller, also while the
+disk is slow, and until they are in the file. In one process.
 )";
 
 OptionsDescription summary_options() {
@@ -103,11 +103,11 @@ void write_report(Format format, std::ostream& stream, const Environment& enviro
 namespace {
 
 constexpr std::string_view kShardedOptimizerAbout =
-    R"(sharded-optimizer: a step of an optimizer whose slots are spread over the ranks (ShardedOptimizer), in turns
+    R"(Usage: mpirun -n N cohort-bench sharded-optimizer [OPTION ...]
+
+sharded-optimizer: a step of an optimizer whose slots are spread over the ranks (ShardedOptimizer), in turns
 with one whose slots every rank has; and both with update options: weight decay, clipping by value, by the norm of
 each variable and by the global norm, averages, and float32 masters of bfloat16 variables.
-
-  mpirun -n N cohort-bench sharded-optimizer [options]
 )";
 
 OptionsDescription sharded_optimizer_options() {

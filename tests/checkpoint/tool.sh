@@ -22,9 +22,9 @@ expect() {
 "$make" checkpoints 5
 "$make" checkpoints 10
 
-expect 0 'usage: cohort-checkpoint list FOLDER' --help
-expect 2 'usage:'
-expect 2 'usage:' burn checkpoints
+expect 0 '^  list FOLDER ' list --help
+expect 2 '^cohort-checkpoint: no command is given; see cohort-checkpoint --help$'
+expect 2 "^cohort-checkpoint: there is no command 'burn'; see" burn checkpoints
 expect 2 'list does not take 0 paths; see cohort-checkpoint --help' list
 expect 0 '^ +5 +16 +1 +[0-9]+  checkpoints/step-5$' list checkpoints
 expect 0 '^ +10 +16 ' list checkpoints

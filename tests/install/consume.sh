@@ -7,17 +7,41 @@ compile_commands() {
   sed -n 's/^ *"command": //p' "$1/compile_commands.json" | sed -e 's#\\*"##g' -e "s#$1#BUILD#g" | sort
 }
 
+# install_to_prefix CMAKE BUILD_DIR: a build of Cohort into $work/prefix. By components, which have lists of files of their
+# own in the build folder: the list without a name may belong to root there, after an installation for all users.
+install_to_prefix() {
+  local component
+  for component in cohort_runtime cohort_development cohort_tools; do
+    "$1" --install "$2" --prefix "$work/prefix" --component "$component" >"$work/install.log" 2>&1 ||
+      fail "not installed: $(tail -n 20 "$work/install.log")"
+    rm -f "$2/install_manifest_$component.txt"
+  done
+}
+
+# consume_by_pkg_config BUILD_DIR CONSUMER_DIR LAUNCHER...: after `consume`, by a command of the compiler's own.
+consume_by_pkg_config() {
+  local consumer=$2 compiler pc flags output
+  compiler=$(sed -n 's/^CMAKE_CXX_COMPILER:[A-Z]*=//p' "$1/CMakeCache.txt")
+  shift 2
+  if ! command -v pkg-config >/dev/null; then
+    echo "no pkg-config here: not tried"
+    return
+  fi
+  pc=$(find "$work/prefix" -name cohort-mpi.pc)
+  read -ra flags < <(PKG_CONFIG_PATH=$(dirname "$pc") pkg-config --cflags --libs cohort-mpi) || fail "pkg-config does not find it"
+  "$compiler" -std=c++20 "$consumer/main.cpp" -o "$work/by_pkg_config" "${flags[@]}" "-Wl,-rpath,$(dirname "$(dirname "$pc")")" ||
+    fail "not compiled or linked with ${flags[*]}"
+  output=$("$@" "$work/by_pkg_config")
+  echo "$output"
+  [[ $output == "sum of ids 1, weight -1" ]] || fail "by pkg-config, it says: $output"
+}
+
 # consume CMAKE GENERATOR BUILD_DIR CONSUMER_DIR LAUNCHER...: installs a build of Cohort into $work/prefix, and builds
 # and runs a project against it.
-
 consume() {
   local cmake=$1 generator=$2 build=$3 consumer=$4 output
   shift 4
-  # The name of a component, and so of the list of files that CMake leaves in the build folder: the list without
-  # a name may belong to root there, after an installation for all users.
-  "$cmake" --install "$build" --prefix "$work/prefix" --component Unspecified >"$work/install.log" 2>&1 ||
-    fail "not installed: $(tail -n 20 "$work/install.log")"
-  rm -f "$build/install_manifest_Unspecified.txt"
+  install_to_prefix "$cmake" "$build"
 
   "$cmake" -G "$generator" -S "$consumer" -B "$work/build" -DCMAKE_PREFIX_PATH="$work/prefix"
   "$cmake" --build "$work/build"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs a build of Cohort into a temporary prefix and uses it as its readers would: the project beside
-# this script is built against it and runs, cohort-run works there, a project adds its sources, and a project with
+# this script is built against it by CMake and by pkg-config and runs, cohort-run works there, a project adds its sources, and a project with
 # another MPI library is refused.
 #
 #   find_package.sh CMAKE GENERATOR BUILD_DIR CONSUMER_DIR LAUNCHER...
@@ -14,6 +14,7 @@ fail() { echo "find_package: $*" >&2; exit 1; }
 source "$(dirname "${BASH_SOURCE[0]}")/consume.sh"
 
 consume "$@"
+consume_by_pkg_config "${@:3}"
 said=$("$work/prefix/bin/cohort-run" --launcher mpirun --dry-run -n 1 true) || fail "the installed cohort-run does not run"
 [[ $said == *OMPI_ALLOW_RUN_AS_ROOT=1*" mpirun -n 1 "* || -n ${OMPI_ALLOW_RUN_AS_ROOT:-} ]] || fail "it says: $said"
 "$work/prefix/bin/cohort-run" --roles worker=1,ps=1 true || fail "the installed cohort-run does not start tasks"

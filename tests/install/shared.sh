@@ -36,6 +36,7 @@ for link in "${links[@]}"; do
 done
 
 consume "$cmake" Ninja "$work/shared" "$@"
+consume_by_pkg_config "$work/shared" "$@"
 linked=$(ldd "$work/build/consumer")
 [[ $linked == *"libcohort_train.so.0."*" => $work/prefix/"* ]] || fail "the program is linked with: $linked"
 "$work/prefix/bin/cohort-info" >/dev/null || fail "the installed cohort-info does not run"

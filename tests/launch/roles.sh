@@ -216,6 +216,6 @@ refuses 2 "--copies needs a value" "$2" --roles worker=1 --copies
 refuses 2 "there is no option --role" "$2" --role worker=1 true
 refuses 1 "cohort-run --roles" "$probe"
 mv "$scratch/build" "$scratch/elsewhere"
-refuses 2 "there is no cohort-supervise" env PATH=/usr/bin:/bin "$cohort_run" --roles worker=1 true
+refuses 1 "there is no cohort-supervise" env PATH=/usr/bin:/bin "$cohort_run" --roles worker=1 true
 PATH=$scratch/elsewhere/bin:$PATH "$cohort_run" --roles worker=1 true || fail "it is not found in PATH"
 echo "roles: passed"

@@ -10,43 +10,62 @@
 #include <fmt/format.h>
 
 #include <cohort/base/error.h>
+#include <cohort/base/version.h>
 
 #include "command.h"
 
 namespace cohort::tool {
 namespace {
 
-constexpr int kWrongUse = 2;
+constexpr int kWrongUsage = 2;
 
-constexpr std::string_view kUsage =
-    R"(usage: cohort-checkpoint list FOLDER      the checkpoints in a folder
-       cohort-checkpoint show CHECKPOINT  the values of a checkpoint, as checkpoints/step-100
-       cohort-checkpoint verify PATH      reads every byte of a checkpoint, or of all in a folder
-       cohort-checkpoint diff A B         compares the values of two checkpoints
-       cohort-checkpoint export CHECKPOINT --to FILE [--max-shard-size SIZE] [TENSORS]
-                                          writes values, whole, to a .safetensors or .npz
-       cohort-checkpoint import FILE... --to FOLDER [--step N] [TENSORS]
-                                          makes FOLDER/step-N (default: 0) of safetensors files
-       cohort-checkpoint advise (--save-seconds S | CHECKPOINT) --mtbf HOURS [--nodes N]
-                                [--restart-seconds R]
-                                          how often to save, to lose the least time
+constexpr std::string_view kHelp =
+    R"(Usage: cohort-checkpoint COMMAND [ARGUMENT ...]
 
-FILE of import: a .safetensors, an index of several (.json), or a folder with either. TENSORS of both:
+Looks at checkpoints, verifies, compares, exports and imports them.
+
+Commands:
+  list FOLDER         the checkpoints in a folder
+  show CHECKPOINT     the values of a checkpoint, as checkpoints/step-100
+  verify PATH         reads every byte of a checkpoint, or of all in a folder
+  diff A B            compares the values of two checkpoints
+  export CHECKPOINT   writes values, whole, to a .safetensors or .npz
+  import FILE...      makes a checkpoint of safetensors files; FILE: a .safetensors, an index of
+                      several (.json), or a folder with either
+  advise              how often to save, to lose the least time
+
+Options:
+  --version           print the version
+  -h, --help          print this text
+
+Options of export:
+  --to FILE           what is written
+  --max-shard-size SIZE
+                      as 5GB or 500MiB: what is larger becomes several files
+                      NAME-00001-of-00002.safetensors and NAME.safetensors.index.json
+
+Options of import:
+  --to FOLDER         where the checkpoint FOLDER/step-N is made
+  --step N            its step; default: 0
+
+Options of export and import, of which all but --map and --dtype may be given several times:
   --rename OLD=NEW    what a tensor is called afterwards; `*` stands for the same text in both
   --map FILE          the same for many: a JSON object {"OLD": "NEW", ...}
   --transpose NAME    a matrix is transposed; NAME may have `*`, and be the old or the new one
   --dtype DTYPE       floating elements are converted, for example to float32
-  --only NAME, --skip NAME
-                      some tensors alone, by their old names; NAME may have `*`
-All but --map and --dtype may be given several times. With --max-shard-size, as 5GB or 500MiB, what is
-larger becomes several files NAME-00001-of-00002.safetensors and NAME.safetensors.index.json.
+  --only NAME         this tensor, by its old name, and no others; NAME may have `*`
+  --skip NAME         not this tensor; NAME likewise
 
-advise: a save keeps the training waiting for S seconds; given a checkpoint, the tool measures how long
-this process takes to write as many bytes beside it. The job fails every HOURS on average, or each of its
-N nodes does; until it trains again, R seconds pass.
+Options of advise, which takes --save-seconds or a checkpoint:
+  --save-seconds S    a save keeps the training waiting for so long; given a checkpoint instead, the
+                      tool measures how long this process takes to write as many bytes beside it
+  --mtbf HOURS        the job fails so often on average, or with --nodes each node does
+  --nodes N           nodes of the job
+  --restart-seconds R
+                      what passes until it trains again
 
-Exit code: 0; 1 if a checkpoint is damaged or cannot be read, or there is none; 2 for wrong use.
-Of diff: 0 if all values are equal, 1 if not, and 2 if that cannot be told, or for wrong use.
+Exit status: 0; 1 if a checkpoint is damaged or cannot be read, or there is none; 2 for wrong usage.
+Of diff: 0 if all values are equal, 1 if not, and 2 if that cannot be told, or for wrong usage.
 )";
 
 struct Command {
@@ -94,22 +113,28 @@ Arguments parse(const Command& command, const std::vector<std::string>& words) {
   return arguments;
 }
 
+int refuse(std::string_view what) {
+  fmt::print(stderr, "cohort-checkpoint: {}; see cohort-checkpoint --help\n", what);
+  return kWrongUsage;
+}
+
 int run(const std::vector<std::string>& words) {
-  if (words.size() == 1 && (words[0] == "--help" || words[0] == "-h")) {
-    fmt::print("{}", kUsage);
+  if (words.empty()) return refuse("no command is given");
+  if (words[0] == "--version") {
+    fmt::print("cohort-checkpoint " COHORT_VERSION "\n");
     return kSound;
   }
-  const auto command =
-      words.empty() ? kCommands.end() : std::ranges::find(kCommands, words[0], &Command::name);
-  if (command == kCommands.end()) {
-    fmt::print(stderr, "{}", kUsage);
-    return kWrongUse;
+  // One text for all commands.
+  if (std::ranges::any_of(words, [](const auto& word) { return word == "--help" || word == "-h"; })) {
+    fmt::print("{}", kHelp);
+    return kSound;
   }
+  const auto* const command = std::ranges::find(kCommands, words[0], &Command::name);
+  if (command == kCommands.end()) return refuse(fmt::format("there is no command '{}'", words[0]));
   try {
     return command->run(parse(*command, {words.begin() + 1, words.end()}));
   } catch (const WrongUse& error) {
-    fmt::print(stderr, "cohort-checkpoint: {}; see cohort-checkpoint --help\n", error.what());
-    return kWrongUse;
+    return refuse(error.what());
   } catch (const Error& error) {
     fmt::print(stderr, "cohort-checkpoint: {}\n", error.what());
     return command->on_error;

@@ -1,6 +1,7 @@
 // cohort-info: what this copy of Cohort is and finds here. Runs with or without a launcher.
 #include <iostream>
-#include <sstream>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include <boost/program_options.hpp>
@@ -17,6 +18,34 @@ namespace {
 
 namespace po = boost::program_options;
 namespace info = cohort::info;
+
+constexpr std::string_view kHelp =
+    R"(Usage: cohort-info [OPTION ...]
+
+Says what this copy of Cohort is and finds here: version, build, devices and every setting.
+
+Options:
+  --format text|json  text (default) or json
+  --version           print the version
+  -h, --help          print this text
+
+Options that ask for something else instead:
+  --tuning            the figures by which the workers' collectives choose their algorithms, and where each
+                      comes from; under a launcher, for all workers together
+  --report-bindings   the node, cores, NUMA nodes, GPUs and networks of each worker
+  --topology[=MACHINE]
+                      which cores share a cache, a NUMA node, a socket; of this machine, of one that
+                      'lstopo FILE.xml' wrote, or of a description, as --topology='pack:2 l3:8 core:8 pu:1'
+  --report FILE       what the members of a communicator were doing when it failed, from a file that
+                      COHORT_REPORT has named
+  --job [ID]          what a running job of yours does, from any of its hosts: by Slurm's number of it, or
+                      the only one here
+  --watch             with --job: every second, until it ends
+  --timeline FILE     how the workers of a job spent their time, from a file that COHORT_TIMELINE has named
+  --svg               with --timeline: a picture of it, as SVG
+
+Exit status: 0; 1 for failure; 2 for wrong usage, or a setting that is wrong.
+)";
 
 enum ExitStatus { kSuccess = 0, kFailure = 1, kUsage = 2 };
 
@@ -48,29 +77,19 @@ Answer answer_job(const std::vector<std::string>& words, bool watches, const std
 }
 
 Answer answer(int argc, char** argv) {
-  po::options_description options("cohort-info: version, build, devices and settings of this copy of Cohort",
-                                  108);
-  options.add_options()("format", po::value<std::string>()->default_value("text")->value_name("NAME"),
-                        "text or json")(
-      "tuning",
-      "instead: the figures by which the workers' collectives choose their algorithms, and where each comes "
-      "from; under a launcher, for all workers together")(
-      "report-bindings", "instead: the node, cores, NUMA nodes, GPUs and networks of each worker")(
-      "topology", po::value<std::string>()->implicit_value("")->value_name("MACHINE"),
-      "instead: which cores share a cache, a NUMA node, a socket; of this machine, of one that 'lstopo "
-      "FILE.xml' "
-      "wrote, or of a description, as --topology='pack:2 l3:8 core:8 pu:1'")(
-      "report", po::value<std::string>()->value_name("FILE"),
-      "instead: what the members of a communicator were doing when it failed, from a file that COHORT_REPORT "
-      "has named")("job",
-                   po::value<std::vector<std::string>>()->zero_tokens()->multitoken()->value_name("[ID]"),
-                   "instead: what a running job of yours does, from any of its hosts: by Slurm's number of "
-                   "it, or the only "
-                   "one here")("watch", "with --job: every second, until it ends")(
-      "timeline", po::value<std::string>()->value_name("FILE"),
-      "instead: how the workers of a job spent their time, from a file that COHORT_TIMELINE has named")(
-      "svg", "with --timeline: a picture of it, as SVG")("version", "print the version")("help,h",
-                                                                                         "print this text");
+  po::options_description options;
+  auto add = options.add_options();
+  add("format", po::value<std::string>()->default_value("text"));
+  add("tuning", "");
+  add("report-bindings", "");
+  add("topology", po::value<std::string>()->implicit_value(""));
+  add("report", po::value<std::string>());
+  add("job", po::value<std::vector<std::string>>()->zero_tokens()->multitoken());
+  add("watch", "");
+  add("timeline", po::value<std::string>());
+  add("svg", "");
+  add("version", "");
+  add("help,h", "");
   po::variables_map values;
   try {
     po::store(po::command_line_parser(argc, argv)
@@ -82,11 +101,7 @@ Answer answer(int argc, char** argv) {
   } catch (const po::error& error) {
     return answer_usage(error.what());
   }
-  if (values.count("help") > 0) {
-    std::ostringstream help;
-    help << options;
-    return {.text = help.str(), .complaints = {}};
-  }
+  if (values.count("help") > 0) return {.text = std::string(kHelp), .complaints = {}};
   if (values.count("version") > 0) return {.text = "cohort-info " COHORT_VERSION "\n", .complaints = {}};
 
   const auto& format = values["format"].as<std::string>();

@@ -28,18 +28,19 @@ struct Options {
 };
 
 constexpr std::string_view kHelp =
-    R"(cohort-supervise: starts the tasks of a cluster; `cohort-run --roles` calls it
+    R"(Usage: cohort-supervise --roles LIST [OPTION ...] [--] PROGRAM [ARGUMENT ...]
 
-  cohort-supervise --roles LIST [--restarts N] [--copies N] [--] PROGRAM [ARGUMENT ...]
+Starts the tasks of a cluster on this host, and looks after them; `cohort-run --roles` calls it.
 
+Options:
   --roles LIST    jobs and their numbers of tasks, as in chief=1,worker=2,ps=2; jobs are chief,
                   worker, ps and evaluator
   --restarts N    start each task that a signal has ended, for example a crash, up to N times again;
                   default: 0
-  --copies N      1 or 2: over several hosts, keep that many copies of the variables of each ps on
+  --copies 1|2    over several hosts, keep that many copies of the variables of each ps on
                   another host than the first, each on a host of its own; default: 2
   --version       print the version
-  --help          print this text
+  -h, --help      print this text
 
 Each task is a process that runs PROGRAM; TaskClusterResolver tells it which task it is. The first one,
 the chief, or worker 0 where there is none, reads standard input unless that is a terminal. Under mpirun
@@ -49,8 +50,10 @@ The second copy is that of a standby: another process of the same program, as th
 as the ps when that one's host is lost, or its process is killed and not started again.
 
 The job is over when all tasks but `ps` have ended; these then have 5 s to do so, too. It fails at once
-when the chief does. The exit status is the chief's or else that of the first task that ended with
-another than 0. Signals are passed on to all tasks but `ps`. Nothing of the job outlives this process.
+when the chief does. Signals are passed on to all tasks but `ps`. Nothing of the job outlives this process.
+
+Exit status: the chief's, or else that of the first task that ended with another than 0; 1 if the job
+could not be started; 2 for wrong usage.
 )";
 
 /// -1 unless it is a whole number from 0.
@@ -146,7 +149,7 @@ int main(int argc, char** argv) {
     return 0;
   } catch (const cohort::InvalidArgument& error) {
     // Under a launcher all say the same.
-    if (cohort::is_first_rank()) supervise::say(fmt::format("{}; see --help", error.what()));
+    if (cohort::is_first_rank()) supervise::say(fmt::format("{}; see cohort-supervise --help", error.what()));
     return kUsage;
   } catch (const cohort::Error& error) {
     supervise::say(error.what());
