@@ -34,6 +34,7 @@ fi
 PYTHONDONTWRITEBYTECODE=1 "$docs/venv/bin/python" docs/site/assemble.py . "$docs/doxygen/xml" "$docs/source"
 options=(--quiet --jobs 2 -d "$docs/doctrees")
 if [[ $check == yes ]]; then
+  rm -rf "$docs/site"
   [[ ! -s $docs/doxygen/log ]] || { cat "$docs/doxygen/log" >&2; exit 1; }
   options+=(--fail-on-warning --nitpicky --write-all --fresh-env)
 fi

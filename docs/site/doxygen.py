@@ -194,6 +194,7 @@ def once(parts):
     seen, kept = set(), []
     for part in parts:
         arguments = part.signature[part.signature.find("(", part.signature.find(part.name)):]
+        arguments = re.sub(r"\s*(override|final|noexcept|= 0|= default)\b.*", "", arguments)
         key = (part.directive, part.name, arguments if part.directive == "function" else "")
         if key not in seen and "detail::" not in part.signature:
             kept.append(part)

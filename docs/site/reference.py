@@ -56,7 +56,8 @@ def title(header, text):
 def nested(declaration, depth=0):
     """A declaration as a directive of Sphinx, with its members within."""
     fence = "`" * (9 - 2 * depth)
-    lines = [f"{fence}{{cpp:{declaration.directive}}} {declaration.signature}", "", declaration.text, ""]
+    domain = "c" if declaration.directive == "macro" else "cpp"
+    lines = [f"{fence}{{{domain}:{declaration.directive}}} {declaration.signature}", "", declaration.text, ""]
     for part in declaration.parts:
         lines += [nested(part, depth + 1), ""]
     return "\n".join([*lines, fence])

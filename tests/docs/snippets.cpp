@@ -12,6 +12,7 @@
 
 #include <cohort/cohort.h>
 #include <cohort/collective/algorithm.h>
+#include <cohort/cuda/graph.h>
 #include <cohort/mpi/session.h>
 #include <cohort/resolvers/role_cluster_resolver.h>
 #include <cohort/resolvers/task_cluster_resolver.h>
@@ -21,6 +22,7 @@
 
 // What a reader is shown need not be used.
 #pragma GCC diagnostic ignored "-Wunused-variable"
+#pragma GCC diagnostic ignored "-Wunused-parameter"
 #pragma GCC diagnostic ignored "-Wunused-value"
 #pragma GCC diagnostic ignored "-Wunused-result"
 #pragma GCC diagnostic ignored "-Wunused-but-set-variable"
@@ -233,6 +235,20 @@ void hooks() {
 }
 
 }  // namespace watched
+
+namespace on_gpus {
+
+extern Variable& weights;
+extern Tensor& gradient;
+extern Tensor& input;
+extern Device& gpu;
+extern std::vector<Tensor>& batches;
+
+void graph() {
+#include "gpu.graph.inc"
+}
+
+}  // namespace on_gpus
 
 namespace guide {
 
