@@ -84,7 +84,7 @@ def write(site):
 
 
 def index(root, names):
-    lines = ["# Examples", "", "Whole programs, each with what it prints. `launch/build.sh release examples` builds them in `build/bin/`.", ""]
+    lines = ["# Examples", "", "Whole programs, each with what it prints. `launch/build.sh release 2` builds them, in `build/bin/`.", ""]
     for name in names:
         folder = root / "examples" / name
         head = opening_comment(sources(folder if folder.is_dir() else folder.with_suffix(".cpp"))[0].read_text())
