@@ -27,8 +27,11 @@
 #pragma GCC diagnostic ignored "-Wunused-result"
 #pragma GCC diagnostic ignored "-Wunused-but-set-variable"
 #pragma GCC diagnostic ignored "-Wshadow"
+#pragma GCC diagnostic ignored "-Wreturn-type"  // a main function has no need of one
 
 using namespace cohort;
+
+namespace given {
 
 extern int argc;
 extern char** argv;
@@ -36,6 +39,9 @@ extern mpi::Session& session;
 extern MultiWorkerMirroredStrategy& strategy;
 extern Sgd& optimizer;
 extern Communicator& communicator;
+
+}  // namespace given
+using namespace given;
 
 namespace trained {
 
