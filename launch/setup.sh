@@ -3,6 +3,7 @@
 # nothing and needs no root. Each set contains the one before it.
 #
 #   launch/setup.sh [build|test|lint]     default: build
+#   launch/setup.sh docs                  for launch/docs.sh, nothing else
 #
 # Without apt-get it only lists what is expected; CMake will name what is missing.
 set -euo pipefail
@@ -32,8 +33,9 @@ case ${1:-build} in
       libhwloc-dev libhwy-dev libdlpack-dev libisal-dev libzip-dev libssl-dev
       libeigen3-dev  # examples and tests
     ) ;;
+  docs) packages+=(doxygen python3 python3-venv) ;;
   -h | --help) sed -n '2,/^set/s/^# \{0,1\}//p' "$0"; exit ;;
-  *) echo "setup: unknown set '$1': build, test or lint" >&2; exit 2 ;;
+  *) echo "setup: unknown set '$1': build, test, lint or docs" >&2; exit 2 ;;
 esac
 
 if [[ -z $(type -t apt-get) ]]; then

@@ -99,6 +99,7 @@ check "awaits" tests/checks/awaits.sh
 check "tree" tests/checks/tree.sh
 check "cases" tests/checks/cases.sh
 check "commands" tests/checks/commands.sh
+check "snippets" tests/checks/snippets.sh
 check "compiler's warnings" compiler_warnings
 check "configuration" configure_tidy
 check "headers that compile alone" headers

@@ -9,7 +9,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/sources.sh"
 enter_root "$@"
 
 shopt -s nullglob
-pages=(README.md CONTRIBUTING.md docs/*.md)
+pages=(README.md CONTRIBUTING.md docs/*.md docs/guide/*.md)
 for i in "${!pages[@]}"; do [[ -e ${pages[i]} ]] || unset "pages[i]"; done
 
 status=0

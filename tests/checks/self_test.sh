@@ -48,7 +48,7 @@ unused_layers() { "$checks/include_direction.sh" "$tree" | sed -n 's/.*: lists \
 mapfile -t layers < <(unused_layers)
 [[ " ${layers[*]} " == *" device "* ]] || fail "include_direction.sh accepts a layer without files: ${layers[*]}"
 for layer in "${layers[@]}"; do plant "src/$layer/layer.cpp" '// A file.'; done
-for check in include_direction raw_calls awaits tree cases commands; do
+for check in include_direction raw_calls awaits tree cases commands snippets; do
   "$checks/$check.sh" "$tree" || fail "$check.sh rejects the clean tree"
 done
 
@@ -162,6 +162,14 @@ commands rejects 'launch/cohort-runs -n 4 build/bin/digits'
 commands rejects 'see docs/launching.md.'
 commands rejects 'build/bin/digit --epochs 3'
 commands rejects $'```sh\nmpirun -n 4 build/bin/digits\n```'
+
+snippets() { "$1" snippets.sh docs/launch.md "$2"; }
+plant tests/docs/snippets.cpp '#include "launch.roles.inc"'
+snippets accepts $'<!-- snippet: roles -->\n```cpp\nint roles;\n```'
+snippets accepts $'<!-- not compiled: an outline -->\n```cpp\nint roles = ...;\n```'
+snippets rejects $'Text.\n```cpp\nint roles;\n```'
+snippets rejects $'<!-- snippet: tasks -->\n```cpp\nint tasks;\n```'
+rm -r "$tree/tests/docs"
 
 cases() { "$1" cases.sh "$2" "$3"; }
 cases rejects tests/value_test.cpp 'TEST(Value, Case001_Works) {}'

@@ -6,7 +6,7 @@
 
 namespace cohort {
 
-/// Meets the requirements of a clock of <chrono>.
+/// Meets the requirements of a clock of `<chrono>`.
 struct MonotonicClock {
   // NOLINTBEGIN(readability-identifier-naming): the names that <chrono> prescribes
   using duration = std::chrono::steady_clock::duration;

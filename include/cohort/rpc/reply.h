@@ -51,7 +51,7 @@ class [[nodiscard]] Reply : public AnyReply {
  public:
   using AnyReply::AnyReply;
 
-  /// Waits for the answer, and returns it. @throws, each time, what the method threw, by its code, and in its
+  /// Waits for the answer, and returns it. @throws each time what the method threw, by its code, and in its
   /// place: InvalidArgument for a method that the server does not have, or that takes or returns other
   /// types; DeadlineExceeded when the call's deadline has passed, whether or not the method has run;
   /// Unavailable when the server has ended or is lost, after which it is unknown whether the method has run.

@@ -1,0 +1,2 @@
+// The program of docs/first-program.md.
+#include "first-program.flats.inc"
