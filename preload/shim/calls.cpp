@@ -84,9 +84,10 @@ std::optional<Reduction> served_reduction(MPI_Datatype type, MPI_Op op) {
   return reduction;
 }
 
-/// Its communicator, if that is served.
-ServedCommunicator* served(MPI_Comm comm, const std::optional<Reduction>& reduction) {
-  return served(comm, reduction && !reduction->is_exact);
+/// The communicator of a reduction, if that is served. Members connect before the first one that depends on
+/// the order, unless this rank's arguments are wrong: then others may not be in such a call.
+ServedCommunicator* served(MPI_Comm comm, const std::optional<Reduction>& reduction, bool is_legal) {
+  return served(comm, reduction && !reduction->is_exact && is_legal);
 }
 
 }  // namespace
@@ -125,7 +126,7 @@ template <class Count>
 Outcome reduce(const void* input, void* output, Count count, MPI_Datatype type, MPI_Op op, int root,
                MPI_Comm comm) {
   const std::optional<Reduction> reduction = served_reduction(type, op);
-  const ServedCommunicator* const group = served(comm, reduction);
+  const ServedCommunicator* const group = served(comm, reduction, count >= 0 && input != nullptr);
   if (group == nullptr) return kForCommunicator;
   if (count < 0 || !is_root_of(*group, root)) return kForArguments;
   if (!reduction) return kForElements;
@@ -145,7 +146,8 @@ Outcome reduce(const void* input, void* output, Count count, MPI_Datatype type, 
 template <class Count>
 Outcome allreduce(const void* input, void* output, Count count, MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
   const std::optional<Reduction> reduction = served_reduction(type, op);
-  const ServedCommunicator* const group = served(comm, reduction);
+  const ServedCommunicator* const group =
+      served(comm, reduction, count >= 0 && input != nullptr && output != nullptr && input != output);
   if (group == nullptr) return kForCommunicator;
   if (count < 0) return kForArguments;
   if (!reduction) return kForElements;
@@ -308,7 +310,8 @@ Outcome scatter(const void* input, Count input_count, MPI_Datatype input_type, v
 template <class Count>
 Outcome reduce_scatter(const void* input, void* output, const Count* counts, MPI_Datatype type, MPI_Op op,
                        MPI_Comm comm) {
-  const ServedCommunicator* const group = served(comm, served_reduction(type, op));
+  const ServedCommunicator* const group =
+      served(comm, served_reduction(type, op), counts != nullptr && input != output);
   if (group == nullptr) return kForCommunicator;
   if (counts == nullptr) return kForArguments;
   const std::span<const Count> all(counts, static_cast<std::size_t>(group->size));
@@ -320,7 +323,8 @@ template <class Count>
 Outcome reduce_scatter_block(const void* input, void* output, Count count, MPI_Datatype type, MPI_Op op,
                              MPI_Comm comm) {
   const std::optional<Reduction> reduction = served_reduction(type, op);
-  const ServedCommunicator* const group = served(comm, reduction);
+  const ServedCommunicator* const group =
+      served(comm, reduction, count >= 0 && input != nullptr && output != nullptr && input != output);
   if (group == nullptr) return kForCommunicator;
   if (count < 0) return kForArguments;
   if (!reduction) return kForElements;

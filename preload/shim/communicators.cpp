@@ -85,7 +85,7 @@ ServedCommunicator* Communicators::find_slowly(MPI_Comm comm) {
 }
 
 void Communicators::decide(MPI_Comm comm, ServedCommunicator& served, bool depends_on_order) {
-  if (++served.calls <= kCallsBefore && !depends_on_order) return;
+  if (served.calls < kCallsBefore && !depends_on_order) return;
   served.is_decided = true;
   try {
     connect(comm, served);

@@ -23,7 +23,7 @@ struct ServedCommunicator {
   std::atomic<MPI_Comm> comm = {};
   std::unique_ptr<Communicator> communicator;
   bool is_decided = false;  ///< whether there will be a communicator
-  int calls = 0;            ///< collectives, until then
+  int calls = 0;            ///< collectives that the MPI has carried out, until then
   int rank = 0;
   int size = 0;
   bool is_free = false;             ///< its communicator has ended, and another may have it
@@ -49,6 +49,13 @@ class Communicators {
     if (known != nullptr && !known->is_decided) [[unlikely]]
       decide(comm, *known, depends_on_order);
     return known;
+  }
+
+  /// The MPI has carried out a collective of this communicator.
+  void note_call(MPI_Comm comm) noexcept {
+    ServedCommunicator* const known = known_[place_of(comm)].load(std::memory_order_acquire);
+    if (known != nullptr && known->comm.load(std::memory_order_relaxed) == comm && !known->is_decided)
+      ++known->calls;
   }
 
   [[nodiscard]] bool only_exact() const noexcept { return only_exact_; }

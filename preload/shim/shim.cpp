@@ -12,6 +12,8 @@
 #include <initializer_list>
 #include <span>
 #include <string>
+#include <tuple>
+#include <type_traits>
 
 #include <fmt/format.h>
 
@@ -73,6 +75,19 @@ Outcome attempt(Arguments... arguments) {
   return outcome;
 }
 
+/// A communicator is the last argument of each collective.
+template <class... Arguments>
+auto last_of(Arguments... arguments) {
+  return std::get<sizeof...(Arguments) - 1>(std::tuple(arguments...));
+}
+
+/// A collective that the MPI has carried out counts, until its communicator's members connect. Errors do not,
+/// since one rank may have them alone.
+void note(const Outcome& outcome, int status, MPI_Comm comm) {
+  if (outcome.by == By::kMpiForCommunicator && status == MPI_SUCCESS)
+    Communicators::of_this_process().note_call(comm);
+}
+
 /// The name of a function, as a template's argument.
 template <std::size_t kSize>
 struct Name {
@@ -88,7 +103,10 @@ template <Name kName, class... Arguments, Outcome (*kAttempt)(Arguments...)>
 struct Function<kName, kAttempt> {
   static int call(Arguments... arguments) {
     const Outcome outcome = attempt<kAttempt>(arguments...);
-    return outcome.served() ? outcome.status : next(arguments...);
+    if (outcome.served()) return outcome.status;
+    const int status = next(arguments...);
+    note(outcome, status, last_of(arguments...));
+    return status;
   }
   static inline Next<int (*)(Arguments...)> next{kName.text};
 };
@@ -221,8 +239,12 @@ template <Name kName, class... Arguments, Outcome (*kAttempt)(Arguments...)>
 struct FortranFunction<kName, kAttempt> {
   static void call(Pointer<Arguments>... arguments, MPI_Fint* error) {
     const Outcome outcome = attempt<kAttempt>(from_fortran<Arguments>(arguments)...);
-    if (!outcome.served()) return next(arguments..., error);
-    if (error != nullptr) *error = outcome.status;
+    MPI_Fint status = outcome.status;
+    if (!outcome.served()) {
+      next(arguments..., &status);
+      note(outcome, status, from_fortran<MPI_Comm>(last_of(arguments...)));
+    }
+    if (error != nullptr) *error = status;
   }
   static inline Next<void (*)(Pointer<Arguments>..., MPI_Fint*)> next{kName.text};
 };

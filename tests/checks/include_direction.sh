@@ -40,7 +40,7 @@ BEGIN {
   home["MPI"] = "mpi/ benchmarks/ tests/mpi/ tests/preload/"
   home["CUDA"] = "src/cuda/ src/nccl/ benchmarks/ examples/ tests/benchmarks/ tests/cuda/ tests/nccl/ tests/stand_in/"
   home["Eigen"] = "include/cohort/eigen/ examples/ tests/eigen/"
-  home["libtorch"] = "include/cohort/torch/ src/torch/ python/src/ benchmarks/ examples/ tests/torch/"
+  home["libtorch"] = "include/cohort/torch/ src/torch/ python/src/ benchmarks/ examples/ tests/docs/ tests/torch/"
   home["NCCL"] = "src/nccl/ benchmarks/ tests/nccl/ tests/stand_in/"
 }
 

@@ -1,6 +1,13 @@
 // Options of single calls, between threads of one node and of several that are pretended.
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <thread>
+
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+
+#include <cohort/base/deadline.h>
 
 #include "communicator_contracts.h"
 #include "members.h"
@@ -51,6 +58,38 @@ INSTANTIATE_TEST_SUITE_P(Layouts, CallOptionsBetweenNodes,
                          [](const auto& instance) {
                            return fmt::format("{}x{}", instance.param.nodes, instance.param.members);
                          });
+
+// ---- what a thread does while it waits
+
+std::atomic<int> times_called{0};
+void count_a_call() { times_called.fetch_add(1); }
+
+/// Whether the others call what they are to call while they wait for this member.
+bool others_call() {
+  const Deadline deadline = Deadline::after(std::chrono::seconds(20));
+  while (times_called.load() < 100 && !deadline.expired()) std::this_thread::yield();
+  return times_called.load() >= 100;
+}
+
+void check_while_waiting(Communicator& communicator) {
+  const std::unique_ptr<Communicator> group = communicator.split(0);
+  for (Communicator* const each : {&communicator, group.get()}) {
+    for (const bool is_async : {false, true}) {
+      times_called = 0;
+      communicator.barrier();
+      if (each->rank() == 0) EXPECT_TRUE(others_call());
+      if (is_async)
+        each->barrier_async().wait();
+      else
+        each->barrier();
+    }
+  }
+}
+
+TEST(WhileWaiting, AThreadCallsWhatTheOptionsSay) {
+  for_each_member(2, check_while_waiting, {.while_waiting = &count_a_call});
+  for_each_member(3, check_while_waiting, {.while_waiting = &count_a_call});
+}
 
 }  // namespace
 }  // namespace cohort::testing
