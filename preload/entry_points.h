@@ -8,6 +8,8 @@
   COHORT_X(MPI_Init, 2)                 \
   COHORT_X(MPI_Init_thread, 4)          \
   COHORT_X(MPI_Finalize, 0)             \
+  COHORT_X(MPI_Comm_free, 1)            \
+  COHORT_X(MPI_Comm_disconnect, 1)      \
   COHORT_X(MPI_Barrier, 1)              \
   COHORT_X(MPI_Bcast, 5)                \
   COHORT_X(MPI_Reduce, 7)               \
@@ -41,6 +43,8 @@
   COHORT_X(mpi_init, 1)                       \
   COHORT_X(mpi_init_thread, 3)                \
   COHORT_X(mpi_finalize, 1)                   \
+  COHORT_X(mpi_comm_free, 2)                  \
+  COHORT_X(mpi_comm_disconnect, 2)            \
   COHORT_X(mpi_barrier, 2)                    \
   COHORT_X(mpi_bcast, 6)                      \
   COHORT_X(mpi_reduce, 8)                     \

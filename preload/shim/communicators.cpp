@@ -14,6 +14,9 @@
 namespace cohort::preload {
 namespace {
 
+/// That this thread's call of the MPI ends.
+thread_local MPI_Comm ending_comm = {};
+
 /// What each member says of itself when a group is made.
 struct MemberWord {
   std::uint64_t node = 0;   ///< 0: this rank is in no node's session, or serves as many as it may
@@ -49,24 +52,31 @@ void Communicators::start() {
 }
 
 void Communicators::start_node() {
-  const MPI_Comm node = mpi::node_of_world();
-  const int size = mpi::size(node);
-  const auto broadcast = [node](std::span<std::byte> bytes) { mpi::broadcast(bytes, node); };
-  if (size > 1) node_ = std::make_unique<NodeRanks>(mpi::rank(node), size, broadcast);
-  mpi::free_comm(node);
+  node_comm_ = mpi::node_of_world();
+  const int size = mpi::size(node_comm_);
+  const auto broadcast = [this](std::span<std::byte> bytes) { mpi::broadcast(bytes, node_comm_); };
+  if (size > 1) node_ = std::make_unique<NodeRanks>(mpi::rank(node_comm_), size, broadcast);
 }
+
+/// For a thread that waits in one of Cohort's calls: who is waited for may wait for a message of this rank.
+void Communicators::move_mpi_on() { mpi::make_progress(of_this_process().node_comm_); }
 
 bool Communicators::stop() {
   if (!is_running_.exchange(false)) return false;
-  // All have made their last call then, and nobody is taken for lost.
-  mpi::barrier(MPI_COMM_WORLD);
-  for (ServedCommunicator& served : all_) release(served);
-  node_.reset();
-  return mpi::rank(MPI_COMM_WORLD) == 0 && config().run_numbers();
+  try {
+    // All have made their last call then, and nobody is taken for lost.
+    mpi::barrier(MPI_COMM_WORLD);
+    for (ServedCommunicator& served : all_) release(served);
+    node_.reset();
+    return mpi::rank(MPI_COMM_WORLD) == 0 && config().run_numbers();
+  } catch (const std::exception& error) {
+    logging::warning("the end of MPI: {}", error.what());
+    return false;
+  }
 }
 
 ServedCommunicator* Communicators::find_slowly(MPI_Comm comm) {
-  if (comm == MPI_COMM_NULL) return nullptr;
+  if (comm == MPI_COMM_NULL || comm == ending_comm) return nullptr;
   try {
     auto* served = static_cast<ServedCommunicator*>(mpi::attribute(comm, keyval_));
     if (served == nullptr) {
@@ -111,7 +121,7 @@ void Communicators::connect(MPI_Comm comm, ServedCommunicator& served) {
   std::unique_ptr<Communicator> made;
   try {
     made = node_->make_communicator(ranks, fmt::format("MPI {}.{}", first.rank, first.group),
-                                    &mpi::make_progress);
+                                    &Communicators::move_mpi_on);
   } catch (const std::exception& error) {
     logging::warning("the collectives of a communicator are those of the MPI: {}", error.what());
   }
@@ -140,6 +150,18 @@ void Communicators::release(ServedCommunicator& served) {
   served.calls = 0;
   served.is_free = true;
 }
+
+void Communicators::begin_end_of(MPI_Comm comm) noexcept {
+  if (!is_running_ || comm == MPI_COMM_NULL) return;
+  try {
+    if (mpi::attribute(comm, keyval_) != nullptr) mpi::delete_attribute(comm, keyval_);
+  } catch (const Error&) {
+    return;  // no communicator, as the MPI is about to say
+  }
+  ending_comm = comm;
+}
+
+void Communicators::finish_end() noexcept { ending_comm = {}; }
 
 int Communicators::forget(MPI_Comm /*comm*/, int /*keyval*/, void* value, void* /*state*/) {
   of_this_process().release(*static_cast<ServedCommunicator*>(value));

@@ -51,6 +51,11 @@ class Communicators {
     return known;
   }
 
+  /// Right before the MPI ends a communicator, and right after it. Meanwhile its collectives, which the
+  /// program's attributes may make, are the MPI's.
+  void begin_end_of(MPI_Comm comm) noexcept;
+  void finish_end() noexcept;
+
   /// The MPI has carried out a collective of this communicator.
   void note_call(MPI_Comm comm) noexcept {
     ServedCommunicator* const known = known_[place_of(comm)].load(std::memory_order_acquire);
@@ -71,6 +76,7 @@ class Communicators {
     const auto value = (std::uint64_t)comm;  // NOLINT: a pointer or a number, as the ABI has it
     return (value * 0x9e3779b97f4a7c15) >> 58;
   }
+  static void move_mpi_on();
   static int forget(MPI_Comm comm, int keyval, void* value, void* state);
 
   void start_node();
@@ -84,6 +90,7 @@ class Communicators {
   bool only_exact_ = false;
   int keyval_ = 0;
   std::unique_ptr<NodeRanks> node_;
+  MPI_Comm node_comm_ = MPI_COMM_NULL;  ///< of its ranks; nobody sends messages on it
   std::array<std::atomic<ServedCommunicator*>, kPlaces> known_{};
   std::mutex mutex_;
   std::deque<ServedCommunicator> all_;  ///< kept for ever, since other threads may look at one that has ended

@@ -164,14 +164,14 @@ void in_parts(const Elements& all, std::size_t each, const Move& move) {
 void Elements::pack(std::span<std::byte> to) const {
   if (count == 0) return;
   in_parts(*this, to.size() / count, [to](const Elements& some, std::size_t begin, std::size_t bytes) {
-    mpi::pack(some.buffer, some.count, some.type, to.subspan(begin, bytes));
+    mpi::Packable(some.buffer, some.count, some.type).pack(to.subspan(begin, bytes));
   });
 }
 
 void Elements::unpack(std::span<const std::byte> from) const {
   if (count == 0) return;
   in_parts(*this, from.size() / count, [from](const Elements& some, std::size_t begin, std::size_t bytes) {
-    mpi::unpack(from.subspan(begin, bytes), some.buffer, some.count, some.type);
+    mpi::Packable(some.buffer, some.count, some.type).unpack(from.subspan(begin, bytes));
   });
 }
 

@@ -84,6 +84,10 @@ inline void set_attribute(MPI_Comm comm, int keyval, void* value) {
   check(PMPI_Comm_set_attr(comm, keyval, value), "MPI_Comm_set_attr");
 }
 
+inline void delete_attribute(MPI_Comm comm, int keyval) {
+  check(PMPI_Comm_delete_attr(comm, keyval), "MPI_Comm_delete_attr");
+}
+
 /// Null where there is none.
 inline void* attribute(MPI_Comm comm, int keyval) {
   void* value = nullptr;
@@ -130,12 +134,13 @@ inline MPI_Comm own_comm() {
   return comm;
 }
 
-/// Lets messages and all else of the MPI go on. There is nothing to do about an error of it here. Open MPI
-/// makes progress only where no message is found, which on the own communicator is always so.
-inline void make_progress() noexcept {
+/// Lets messages and all else of the MPI go on. There is nothing to do about an error of it here. `comm` has
+/// several ranks, and no messages: MPICH looks for none of others on a communicator of one rank, and Open MPI
+/// makes progress only where it finds none.
+inline void make_progress(MPI_Comm comm) noexcept {
   constexpr int kSomeTag = 0;
   int found = 0;
-  static_cast<void>(PMPI_Iprobe(MPI_ANY_SOURCE, kSomeTag, own_comm(), &found, MPI_STATUS_IGNORE));
+  static_cast<void>(PMPI_Iprobe(MPI_ANY_SOURCE, kSomeTag, comm, &found, MPI_STATUS_IGNORE));
 }
 
 // ---- datatypes
@@ -191,19 +196,42 @@ inline std::ptrdiff_t type_extent(MPI_Datatype type) {
   return extent;
 }
 
-inline void pack(const void* from, std::size_t count, MPI_Datatype type, std::span<std::byte> to) {
-  int position = 0;
-  check(PMPI_Pack(from, static_cast<int>(count), type, to.data(), static_cast<int>(to.size()), &position,
-                  own_comm()),
-        "MPI_Pack");
-}
+/// What MPI_Pack takes for elements of a datatype with gaps. Where the data counts from MPI_BOTTOM, which
+/// MPICH's refuses, it counts from this object instead.
+class Packable {
+ public:
+  Packable(const void* buffer, std::size_t count, MPI_Datatype type)
+      : buffer_(const_cast<void*>(buffer)), count_(static_cast<int>(count)), type_(type) {
+    if (buffer_ != nullptr) return;
+    const MPI_Aint to_bottom = -reinterpret_cast<MPI_Aint>(this);
+    check(PMPI_Type_create_hindexed(1, &count_, &to_bottom, type, &type_), "MPI_Type_create_hindexed");
+    check(PMPI_Type_commit(&type_), "MPI_Type_commit");
+    buffer_ = this;
+    count_ = 1;
+  }
+  ~Packable() {
+    if (buffer_ == this) static_cast<void>(PMPI_Type_free(&type_));
+  }
+  Packable(const Packable&) = delete;
+  Packable& operator=(const Packable&) = delete;
 
-inline void unpack(std::span<const std::byte> from, void* to, std::size_t count, MPI_Datatype type) {
-  int position = 0;
-  check(PMPI_Unpack(from.data(), static_cast<int>(from.size()), &position, to, static_cast<int>(count), type,
-                    own_comm()),
-        "MPI_Unpack");
-}
+  void pack(std::span<std::byte> to) const {
+    int position = 0;
+    check(PMPI_Pack(buffer_, count_, type_, to.data(), static_cast<int>(to.size()), &position, own_comm()),
+          "MPI_Pack");
+  }
+  void unpack(std::span<const std::byte> from) const {
+    int position = 0;
+    check(PMPI_Unpack(from.data(), static_cast<int>(from.size()), &position, buffer_, count_, type_,
+                      own_comm()),
+          "MPI_Unpack");
+  }
+
+ private:
+  void* buffer_;
+  int count_;
+  MPI_Datatype type_;
+};
 
 // ---- handles of Fortran
 

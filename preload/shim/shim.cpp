@@ -174,6 +174,27 @@ int finalize() {
   return next_finalize();
 }
 
+// ---- the end of communicators
+
+/// While it lives, the MPI ends a communicator.
+class EndOfCommunicator {
+ public:
+  explicit EndOfCommunicator(MPI_Comm comm) { Communicators::of_this_process().begin_end_of(comm); }
+  ~EndOfCommunicator() { Communicators::of_this_process().finish_end(); }
+  EndOfCommunicator(const EndOfCommunicator&) = delete;
+  EndOfCommunicator& operator=(const EndOfCommunicator&) = delete;
+};
+
+/// MPI_Comm_free and MPI_Comm_disconnect.
+template <Name kName>
+struct EndingFunction {
+  static int call(MPI_Comm* comm) {
+    const EndOfCommunicator end(comm == nullptr ? MPI_COMM_NULL : *comm);
+    return next(comm);
+  }
+  static inline Next<int (*)(MPI_Comm*)> next{kName.text};
+};
+
 // ---- Fortran
 
 #if defined(COHORT_ABI_OPEN_MPI)
@@ -262,6 +283,15 @@ struct FortranBoundary {
   static inline Next<void (*)(Arguments*..., MPI_Fint*)> next{kName.text};
 };
 
+template <Name kName>
+struct FortranEndingFunction {
+  static void call(MPI_Fint* comm, MPI_Fint* error) {
+    const EndOfCommunicator end(mpi::comm_of(*comm));
+    next(comm, error);
+  }
+  static inline Next<void (*)(MPI_Fint*, MPI_Fint*)> next{kName.text};
+};
+
 #endif
 
 struct Entry {
@@ -284,6 +314,8 @@ std::span<const Entry> c_entries() {
       {"MPI_Init", address_of(&init)},
       {"MPI_Init_thread", address_of(&init_thread)},
       {"MPI_Finalize", address_of(&finalize)},
+      {"MPI_Comm_free", address_of(&EndingFunction<"MPI_Comm_free">::call)},
+      {"MPI_Comm_disconnect", address_of(&EndingFunction<"MPI_Comm_disconnect">::call)},
       {"MPI_Barrier", address_of(&Function<"MPI_Barrier", &barrier>::call)},
       COHORT_BOTH("Bcast", bcast),
       COHORT_BOTH("Reduce", reduce),
@@ -313,8 +345,16 @@ std::span<const Entry> c_entries() {
     NAME "_f08_", address_of(&FortranBoundary<NAME "_f08_", __VA_ARGS__>::call)  \
   }
 
+#define COHORT_FORTRAN_END(NAME)                                          \
+  {NAME "_", address_of(&FortranEndingFunction<NAME "_">::call)},         \
+      {NAME "__", address_of(&FortranEndingFunction<NAME "__">::call)}, { \
+    NAME "_f08_", address_of(&FortranEndingFunction<NAME "_f08_">::call)  \
+  }
+
 std::span<const Entry> fortran_entries() {
   static const Entry entries[] = {
+      COHORT_FORTRAN_END("mpi_comm_free"),
+      COHORT_FORTRAN_END("mpi_comm_disconnect"),
       COHORT_FORTRAN_BOUNDARY("mpi_init", false),
       COHORT_FORTRAN_BOUNDARY("mpi_init_thread", false, MPI_Fint, MPI_Fint),
       COHORT_FORTRAN_BOUNDARY("mpi_finalize", true),

@@ -77,7 +77,9 @@ void check_while_waiting(Communicator& communicator) {
     for (const bool is_async : {false, true}) {
       times_called = 0;
       communicator.barrier();
-      if (each->rank() == 0) EXPECT_TRUE(others_call());
+      if (each->rank() == 0) {
+        EXPECT_TRUE(others_call());
+      }
       if (is_async)
         each->barrier_async().wait();
       else

@@ -250,6 +250,62 @@ static void derived_datatypes(MPI_Comm comm) {
   MPI_Type_free(&backwards);
 }
 
+/* Rows without gaps, and data that counts from MPI_BOTTOM. */
+static void rows_and_addresses(MPI_Comm comm) {
+  enum { kMost = 64, kEach = 300 };
+  double own[kEach], all[kEach * kMost];
+  MPI_Datatype row, rows, absolute;
+  MPI_Type_contiguous(3, MPI_DOUBLE, &row);
+  MPI_Type_contiguous(10, row, &rows);
+  MPI_Type_commit(&rows);
+  for (int i = 0; i < kEach; ++i) own[i] = value(rank, i);
+  memset(all, 0, sizeof all);
+  MPI_Allgather(own, kEach / 30, rows, all, kEach, MPI_DOUBLE, comm);
+  for (int i = 0; i < kEach * size; ++i) CHECK(all[i] == value(i / kEach, i % kEach));
+
+  MPI_Aint address;
+  const int each = kEach;
+  MPI_Get_address(own, &address);
+  MPI_Type_create_hindexed(1, &each, &address, MPI_DOUBLE, &absolute);
+  MPI_Type_commit(&absolute);
+  memset(all, 0, sizeof all);
+  MPI_Allgather(MPI_BOTTOM, 1, absolute, all, kEach, MPI_DOUBLE, comm);
+  for (int i = 0; i < kEach * size; ++i) CHECK(all[i] == value(i / kEach, i % kEach));
+  for (int i = 0; i < kEach; ++i) own[i] = rank == 0 ? 5 + i : 0;
+  MPI_Bcast(MPI_BOTTOM, 1, absolute, 0, comm);
+  for (int i = 0; i < kEach; ++i) CHECK(own[i] == 5 + i);
+  MPI_Type_free(&absolute);
+  MPI_Type_free(&rows);
+  MPI_Type_free(&row);
+}
+
+/* A callback that makes a collective on the communicator that is freed, whose handle comes again for one with other
+   ranks. */
+static int barrier_at_the_end(MPI_Comm comm, int keyval, void* attribute, void* state) {
+  (void)keyval, (void)attribute, (void)state;
+  return MPI_Barrier(comm);
+}
+
+static void ended_communicators(void) {
+  int keyval, world_rank, world_size;
+  MPI_Comm_rank(MPI_COMM_WORLD, &world_rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &world_size);
+  MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, barrier_at_the_end, &keyval, NULL);
+  for (int i = 0; i < 6; ++i) {
+    MPI_Comm comm;
+    int all[64];
+    double one = 1, sum = 0;
+    MPI_Comm_split(MPI_COMM_WORLD, 0, i % 2 == 0 ? world_rank : -world_rank, &comm);
+    MPI_Comm_set_attr(comm, keyval, NULL);
+    MPI_Allreduce(&one, &sum, 1, MPI_DOUBLE, MPI_SUM, comm);
+    CHECK(sum == world_size);
+    MPI_Allgather(&world_rank, 1, MPI_INT, all, 1, MPI_INT, comm);
+    for (int m = 0; m < world_size; ++m) CHECK(all[m] == (i % 2 == 0 ? m : world_size - 1 - m));
+    MPI_Comm_free(&comm);
+  }
+  MPI_Comm_free_keyval(&keyval);
+}
+
 /* MPI's own messages go on while a member waits in a collective: the sender of a large one is in the barrier
    before its receiver asks for it. A message to itself that nobody has asked for is under way meanwhile. */
 static void messages_meanwhile(MPI_Comm comm) {
@@ -312,6 +368,7 @@ static void all_of(MPI_Comm comm) {
   }
   if (size > 1) uneven(comm); /* MPICH 4.0.2 takes no notice of the offset of a single rank */
   derived_datatypes(comm);
+  rows_and_addresses(comm);
   left_to_the_mpi(comm);
   messages_meanwhile(comm);
   MPI_Barrier(comm);
@@ -330,6 +387,8 @@ int main(int argc, char** argv) {
   all_of(comm);
   MPI_Comm_free(&comm);
   all_of(MPI_COMM_SELF);
+
+  ended_communicators();
 
   /* Handles that come again. */
   for (int i = 0; i < 50; ++i) {

@@ -1,7 +1,9 @@
 #include <type_traits>
 
 #include "handles.h"
-#include "handles_of.inc"
 #include "preload/shim/mpi_abi.h"
+
+// Needs what is above.
+#include "handles_of.inc"
 
 Handles handles_of_shim() { return all_handles(); }
