@@ -351,7 +351,9 @@ void Loop::handle(Link& link, const Frame& frame) {
 }
 
 void Loop::handle_end(const Link& link) {
-  if (link.left) return;
+  // The uplink that was told of this worker's leave, and is not waited for, may go without a word.
+  const bool owes_no_word = &link == uplink_ && told_uplink_ && !waits_for_chief_;
+  if (link.left || owes_no_word) return;
   raise(FrameKind::kGone, link.rank,
         fmt::format("{} is gone: its process ended without leaving the session", describe_worker(link.rank)),
         &link);

@@ -25,7 +25,7 @@ other=$(comm -23 <(compile_commands "$work/shared" | grep -v ' -o examples/') <(
 [[ -z $other ]] || fail "compiled in another way than for static libraries: $other"
 
 cd "$work/shared"
-mapfile -t links < <("$cmake" --build . -- -t commands | grep -E ' -shared | -o bin/cohort-(checkpoint|info|supervise) | qc tools/supervise/|cmake_symlink_library')
+mapfile -t links < <("$cmake" --build . -- -t commands | grep -E ' -shared | -o bin/cohort-(checkpoint|info|supervise) | qc (tools/supervise|preload)/|cmake_symlink_library')
 ((${#links[@]} > 9)) || fail "only ${#links[@]} libraries and programs: ${links[*]}"
 for link in "${links[@]}"; do
   for object in $(grep -oE '[^ ]+\.o( |$)' <<<"$link"); do
