@@ -117,6 +117,7 @@ void Communicators::connect(MPI_Comm comm, ServedCommunicator& served) {
   };
   if (!std::ranges::all_of(members, is_with_first)) return;
   std::vector<int> ranks;
+  ranks.reserve(members.size());
   for (const MemberWord& member : members) ranks.push_back(static_cast<int>(member.rank));
   std::unique_ptr<Communicator> made;
   try {

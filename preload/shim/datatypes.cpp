@@ -74,7 +74,7 @@ std::size_t bytes_of(PredefinedTypes::Entry& entry) {
 
 std::optional<ReduceOp> operator_of(MPI_Op op) noexcept {
 #define COHORT_X(NAME, OPEN_MPI, MPICH, MPI_5, OP) \
-  if (op == NAME) return ReduceOp::OP;
+  if (op == (NAME)) return ReduceOp::OP;
   COHORT_PREDEFINED_OPERATORS(COHORT_X)
 #undef COHORT_X
   return std::nullopt;
@@ -101,7 +101,7 @@ bool is_row_of_predefined(MPI_Datatype type) {
   if (predefined_types().find(type) != nullptr) return true;
   const mpi::TypeEnvelope made = mpi::envelope_of(type);
   if (!made.repeats()) return false;
-  const MPI_Datatype repeated = mpi::repeated_type(type, made);
+  MPI_Datatype repeated = mpi::repeated_type(type, made);
   const bool is_row = is_row_of_predefined(repeated);
   if (!mpi::envelope_of(repeated).is_predefined()) mpi::free_type(repeated);
   return is_row;

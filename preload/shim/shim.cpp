@@ -119,6 +119,7 @@ void report_calls() {
     const char* name;
     const Counts* counts[2];
   };
+// NOLINTBEGIN(bugprone-macro-parentheses): names of functions
 #define COHORT_LINE(NAME, FUNCTION)                                               \
   {                                                                               \
     "MPI_" NAME, { &counts_of<&FUNCTION<int>>, &counts_of<&FUNCTION<MPI_Count>> } \
@@ -137,6 +138,7 @@ void report_calls() {
       COHORT_LINE("Alltoall", alltoall),
   };
 #undef COHORT_LINE
+  // NOLINTEND(bugprone-macro-parentheses)
   static constexpr const char* kWhy[kWays] = {"by Cohort",
                                               "by the MPI for their communicator",
                                               "by the MPI for their operator or datatype",
@@ -304,6 +306,7 @@ void* address_of(FunctionPointer function) {
   return reinterpret_cast<void*>(function);
 }
 
+// NOLINTBEGIN(bugprone-macro-parentheses): names of functions
 #define COHORT_BOTH(NAME, FUNCTION)                                                       \
   {"MPI_" NAME, address_of(&Function<"MPI_" NAME, &FUNCTION<int>>::call)}, {              \
     "MPI_" NAME "_c", address_of(&Function<"MPI_" NAME "_c", &FUNCTION<MPI_Count>>::call) \
@@ -382,6 +385,8 @@ std::span<const Entry> fortran_entries() {
 std::span<const Entry> fortran_entries() { return {}; }
 
 #endif
+
+// NOLINTEND(bugprone-macro-parentheses)
 
 }  // namespace
 }  // namespace cohort::preload

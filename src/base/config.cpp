@@ -98,7 +98,8 @@ constexpr std::array<SettingSpec, 24> kSpecs{{
      "NCCL's shared library, libnccl.so.2, by its path or name; empty: one that is loaded already, the one "
      "next to the header that Cohort was built with, or the system's"},
     {"COHORT_MPI_CALLS", SettingType::kChoice, "all", "all|exact|none", 0, 0,
-     "which collectives of an MPI program that runs with libcohort-mpi.so Cohort carries out: all that it can, "
+     "which collectives of an MPI program that runs with libcohort-mpi.so Cohort carries out: all that it "
+     "can, "
      "those whose results have the same bits whoever carries them out, or none"},
     {"COHORT_TASK_FD", SettingType::kInteger, "-1", "", -1, 1 << 20,
      "descriptor from which a task that cohort-run --roles has started reads its place in the cluster; set "

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <exception>
 #include <numeric>
-#include <ranges>
 #include <utility>
 
 #include <fmt/format.h>
@@ -179,8 +178,9 @@ Members::Members(std::shared_ptr<Cluster> cluster, std::string name, std::vector
       nodes_(renumbered(cluster_->nodes(), ranks_)),
       memory_(NodeMemory::of_group(cluster_->memory(), ranks_, rank)),
       rank_(rank) {
-  const auto everyone = std::views::iota(0, static_cast<int>(cluster_->workers().size()));
-  if (std::ranges::equal(ranks_, everyone)) observer_ = cluster_->observer();
+  std::vector<int> everyone(cluster_->workers().size());
+  std::iota(everyone.begin(), everyone.end(), 0);
+  if (ranks_ == everyone) observer_ = cluster_->observer();
   GroupExchangeOptions options;
   options.name = options.title = name_;
   options.ranks = ranks_;

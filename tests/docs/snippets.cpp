@@ -1,6 +1,6 @@
-// The snippets of README.md and docs/ that are no whole programs, each with what its page takes as given. They are
-// compiled and never linked, so what is given is declared and no more. extract.sh takes them out of the pages; an error
-// names the page and its line.
+// The snippets of README.md and docs/ that are no whole programs, each with what its page takes as given.
+// They are compiled and never linked, so what is given is declared and no more. extract.sh takes them out of
+// the pages; an error names the page and its line.
 #include <array>
 #include <cstdint>
 #include <memory>

@@ -86,7 +86,8 @@ void Waiting::give_way() const {
 
 bool Waiting::is_time_to_check() {
   ++polls_;
-  if (meanwhile_ != nullptr && (polls_ >= polls_before_yielding_ || polls_ % kPollsPerCall == 1)) meanwhile_();
+  if (meanwhile_ != nullptr && (polls_ >= polls_before_yielding_ || polls_ % kPollsPerCall == 1))
+    meanwhile_();
   if (!naps_ && polls_ < polls_before_yielding_ && polls_ % kPollsPerReading != 0) return false;
   const Clock::time_point before = std::exchange(now_, Clock::now());
   if (!timed_) {

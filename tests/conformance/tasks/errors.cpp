@@ -103,6 +103,7 @@ Json taken_error(Coordinated& cluster, const Record& record) {
   }
   const auto failing = coordinator.schedule<fail_later>(cluster.pass().input());
   std::vector<RemoteValue<std::int64_t>> later;
+  later.reserve(static_cast<std::size_t>(line.later));
   for (int i = 0; i < line.later; ++i) later.push_back(cluster.schedule_waiting(i));
   cluster.pass().give();
   await_end(failing);
