@@ -1,4 +1,5 @@
 // The ranks of an MPI program on one node as workers of Cohort: what the shims have in common, without MPI.
+// The shim owns the NodeRanks, which outlives the communicators made of it; any thread may make one.
 #pragma once
 
 #include <cstddef>

@@ -4,9 +4,9 @@
 #include <cstring>
 #include <exception>
 #include <functional>
-#include <numeric>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include <cohort/base/error.h>
 #include <cohort/collective/collective_call.h>

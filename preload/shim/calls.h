@@ -1,5 +1,5 @@
-// The collectives of MPI by Cohort: each as a class with `attempt`, which carries a call out unless it is one
-// that the MPI has to. `Count` is int, or MPI_Count in the functions that end in _c.
+// The collectives of MPI by Cohort: each function carries a call out unless it is one that the MPI has to.
+// Any thread may call, as MPI allows it. `Count` is int, or MPI_Count in the functions that end in _c.
 //
 // What a call is must follow from what all members pass alike, or some would wait here and others in the MPI:
 // the communicator, operator and root, the number of bytes, and for reductions the datatype. Other datatypes

@@ -1,6 +1,6 @@
-// The communicators of the program, and what Cohort has for each: a group of its own, from the first
-// collective on, which all members make together. It hangs on the communicator as an attribute, and goes with
-// it.
+// The communicators of the program, and what Cohort has for each: a group of its own, which all members make
+// together. It hangs on the communicator as an attribute, and goes with it. Any thread may call; the calls of
+// one communicator are made one after the other, as MPI demands.
 #pragma once
 
 #include <array>
