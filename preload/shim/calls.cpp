@@ -76,6 +76,46 @@ void require_same_bytes(std::size_t sent, std::size_t received) {
   throw InvalidArgument("this rank sends {} bytes where it receives {} from itself", sent, received);
 }
 
+/// Of a gather or a scatter: the blocks of all, which only the root has, and a rank's own.
+struct RootedBlocks {
+  bool is_root;
+  bool in_place;  ///< the root's own block is among those of all
+  Elements all;
+  Elements own;
+
+  [[nodiscard]] std::size_t bytes() const noexcept { return own.bytes(); }
+  [[nodiscard]] bool are_empty() const noexcept { return own.bytes() == 0 && all.bytes() == 0; }
+};
+
+/// As a caller passes them.
+template <class Count>
+struct Passed {
+  const void* buffer;
+  Count count;
+  MPI_Datatype type;
+};
+
+/// `all.count` elements are each block's. Nothing where the arguments are wrong.
+template <class Count>
+std::optional<RootedBlocks> rooted_blocks(const ServedCommunicator& group, int root, const Passed<Count>& all,
+                                          const Passed<Count>& own) {
+  if (!is_root_of(group, root)) return std::nullopt;
+  const bool is_root = group.rank == root;
+  const bool in_place = is_root && own.buffer == MPI_IN_PLACE;
+  if ((is_root && all.count < 0) || (!in_place && own.count < 0)) return std::nullopt;
+  if (is_misplaced(own.buffer, is_root) || is_misplaced(all.buffer, !is_root)) return std::nullopt;
+  const auto members = static_cast<std::size_t>(group.size);
+  const auto count = is_root ? static_cast<std::size_t>(all.count) : 0;
+  const std::optional<Elements> of_all =
+      is_root ? Elements::of(all.buffer, count * members, all.type) : Elements();
+  if (!of_all) return std::nullopt;
+  const std::optional<Elements> of_rank =
+      in_place ? of_all->part(static_cast<std::size_t>(root) * count, count)
+               : Elements::of(own.buffer, static_cast<std::size_t>(own.count), own.type);
+  if (!of_rank) return std::nullopt;
+  return RootedBlocks{is_root, in_place, *of_all, *of_rank};
+}
+
 /// A reduction that is to be served.
 std::optional<Reduction> served_reduction(MPI_Datatype type, MPI_Op op) {
   const std::optional<Reduction> reduction = reduction_of(type, op);
@@ -245,30 +285,21 @@ Outcome gather(const void* input, Count input_count, MPI_Datatype input_type, vo
                Count output_count, MPI_Datatype output_type, int root, MPI_Comm comm) {
   const ServedCommunicator* const group = served(comm);
   if (group == nullptr) return kForCommunicator;
-  if (!is_root_of(*group, root)) return kForArguments;
-  const bool is_root = group->rank == root;
-  const bool in_place = is_root && input == MPI_IN_PLACE;
-  if ((is_root && output_count < 0) || (!in_place && input_count < 0)) return kForArguments;
-  if (is_misplaced(input, is_root) || is_misplaced(output, !is_root)) return kForArguments;
-  const auto members = static_cast<std::size_t>(group->size);
-  const auto count = is_root ? static_cast<std::size_t>(output_count) : 0;
-  const std::optional<Elements> all =
-      is_root ? Elements::of(output, count * members, output_type) : Elements();
-  if (!all) return kForArguments;
-  const std::optional<Elements> own =
-      in_place ? all->part(static_cast<std::size_t>(root) * count, count)
-               : Elements::of(input, static_cast<std::size_t>(input_count), input_type);
-  if (!own) return kForArguments;
-  const std::size_t block = own->bytes();
-  if (block == 0 && all->bytes() == 0) return kDone;
-  if (block <= kMostBytesSentAhead) return kForSpeed;
+  const std::optional<RootedBlocks> blocks = rooted_blocks<Count>(
+      *group, root, {output, output_count, output_type}, {input, input_count, input_type});
+  if (!blocks) return kForArguments;
+  if (blocks->are_empty()) return kDone;
+  if (blocks->bytes() <= kMostBytesSentAhead) return kForSpeed;
   return carry_out_as("MPI_Gather", comm, [&] {
-    if (is_root) require_same_bytes(block, all->bytes() / members);
-    Packed from(*own);
-    Packed to(*all);
+    const bool is_root = blocks->is_root;
+    if (is_root)
+      require_same_bytes(blocks->bytes(), blocks->all.bytes() / static_cast<std::size_t>(group->size));
+    Packed from(blocks->own);
+    Packed to(blocks->all);
     from.read();
-    carry_out(*group->communicator, call_of(CollectiveKind::kGather, from.data(),
-                                            is_root ? to.data() : nullptr, block, DType::kUInt8, root));
+    carry_out(*group->communicator,
+              call_of(CollectiveKind::kGather, from.data(), is_root ? to.data() : nullptr, blocks->bytes(),
+                      DType::kUInt8, root));
     if (is_root) to.write();
   });
 }
@@ -278,32 +309,24 @@ Outcome scatter(const void* input, Count input_count, MPI_Datatype input_type, v
                 Count output_count, MPI_Datatype output_type, int root, MPI_Comm comm) {
   const ServedCommunicator* const group = served(comm);
   if (group == nullptr) return kForCommunicator;
-  if (!is_root_of(*group, root)) return kForArguments;
-  const bool is_root = group->rank == root;
-  const bool in_place = is_root && output == MPI_IN_PLACE;
-  if ((is_root && input_count < 0) || (!in_place && output_count < 0)) return kForArguments;
-  if (is_misplaced(output, is_root) || is_misplaced(input, !is_root)) return kForArguments;
-  const auto members = static_cast<std::size_t>(group->size);
-  const auto count = is_root ? static_cast<std::size_t>(input_count) : 0;
-  const std::optional<Elements> all = is_root ? Elements::of(input, count * members, input_type) : Elements();
-  if (!all) return kForArguments;
-  const std::optional<Elements> own =
-      in_place ? all->part(static_cast<std::size_t>(root) * count, count)
-               : Elements::of(output, static_cast<std::size_t>(output_count), output_type);
-  if (!own) return kForArguments;
-  const std::size_t block = own->bytes();
-  if (block == 0 && all->bytes() == 0) return kDone;
-  if (block <= kMostBytesSentAhead) return kForSpeed;
+  const std::optional<RootedBlocks> blocks = rooted_blocks<Count>(
+      *group, root, {input, input_count, input_type}, {output, output_count, output_type});
+  if (!blocks) return kForArguments;
+  if (blocks->are_empty()) return kDone;
+  if (blocks->bytes() <= kMostBytesSentAhead) return kForSpeed;
   return carry_out_as("MPI_Scatter", comm, [&] {
-    if (is_root) require_same_bytes(block, all->bytes() / members);
-    Packed from(*all);
+    const bool is_root = blocks->is_root;
+    const std::size_t block = blocks->bytes();
+    if (is_root) require_same_bytes(block, blocks->all.bytes() / static_cast<std::size_t>(group->size));
+    Packed from(blocks->all);
     from.read();
     // The root's own block stays where it is: it is this part of the input, packed or not.
     std::byte* const own_part = is_root ? from.data() + static_cast<std::size_t>(root) * block : nullptr;
-    Packed to(*own);
-    carry_out(*group->communicator, call_of(CollectiveKind::kScatter, is_root ? from.data() : nullptr,
-                                            in_place ? own_part : to.data(), block, DType::kUInt8, root));
-    if (!in_place) to.write();
+    Packed to(blocks->own);
+    carry_out(*group->communicator,
+              call_of(CollectiveKind::kScatter, is_root ? from.data() : nullptr,
+                      blocks->in_place ? own_part : to.data(), block, DType::kUInt8, root));
+    if (!blocks->in_place) to.write();
   });
 }
 
