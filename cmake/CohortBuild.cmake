@@ -39,9 +39,10 @@ endif()
 
 find_program(CCACHE ccache)
 if(CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  # Clones share what is cached, whatever their paths. Ninja's list of dependencies serves instead of a run of the
-  # preprocessor, which costs a tenth where nothing is cached yet. With precompiled headers GCC does not say which
-  # macros a source uses; none here depends on the time.
+  # Clones share what is cached, whatever their paths, but for sources that are compiled together: the file that includes
+  # them has their paths. Ninja's list of dependencies serves instead of a run of the preprocessor, which costs a tenth
+  # where nothing is cached yet. With precompiled headers GCC does not say which macros a source uses; none here depends
+  # on the time.
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${cohort_SOURCE_DIR} CCACHE_DEPEND=1
     CCACHE_SLOPPINESS=pch_defines,time_macros ${CCACHE})
   set(CMAKE_CUDA_COMPILER_LAUNCHER ${CCACHE})
