@@ -169,6 +169,12 @@ snippets accepts $'<!-- snippet: roles -->\n```cpp\nint roles;\n```'
 snippets accepts $'<!-- not compiled: an outline -->\n```cpp\nint roles = ...;\n```'
 snippets rejects $'Text.\n```cpp\nint roles;\n```'
 snippets rejects $'<!-- snippet: tasks -->\n```cpp\nint tasks;\n```'
+plant benchmarks/compare/ratios.awk "$(<"$checks/../../benchmarks/compare/ratios.awk")"
+plant docs/benchmarks.md $'### All-reduce in place\n| 64 | 0.4 | a peer | 0.1 | 4.0 | 0.2 | 2.0 |'
+picture=$(cd "$tree" && awk -f benchmarks/compare/ratios.awk docs/benchmarks.md)
+accepts snippets.sh docs/all-reduce.svg "$picture"
+rejects snippets.sh docs/all-reduce.svg "${picture/>4.0</>4.1<}"
+rm "$tree/docs/benchmarks.md"
 rm -r "$tree/tests/docs"
 
 cases() { "$1" cases.sh "$2" "$3"; }
