@@ -14,13 +14,15 @@ page=docs/third-party.md document=packages/cohort.spdx.json
 [[ -e $page ]] || exit 0
 
 listed=$(awk -F ' *[|] *' 'NF == 6 && $2 != "library" && $4 !~ /^-/ { print $4 }' "$page" | sort -u)
+# FILE:LINE:NAME of what CMake looks for.
+sought=$(find . \( -path ./build -o -path ./.git \) -prune -o \( -name CMakeLists.txt -o -name '*.cmake' -o -name '*.cmake.in' \) -print0 |
+  xargs -0 -r grep -noE '^ *find_(package|dependency)\([A-Za-z0-9_]+' /dev/null | sed -E 's#^\./##; s/:[^:]*\(/:/') || true
 while IFS=: read -r file line name; do
-  [[ $name =~ ^(Threads|Python|Python3|PkgConfig|cohort)$ ]] || grep -qxF "$name" <<<"$listed" ||
+  [[ $name =~ ^(Threads|Python|Python3|PkgConfig|cohort|)$ ]] || grep -qxF "$name" <<<"$listed" ||
     complain "$file:$line: $name is not listed in $page"
-done < <(find . -path ./build -prune -o \( -name CMakeLists.txt -o -name '*.cmake' -o -name '*.cmake.in' \) -print0 |
-  xargs -0 -r grep -noE '^ *find_(package|dependency)\([A-Za-z0-9_]+' /dev/null | sed -E 's#^\./##; s/:[^:]*\(/:/')
+done <<<"$sought"
 for name in $listed; do
-  grep -rqE --include=CMakeLists.txt --include='*.cmake' --exclude-dir=build "find_package\($name\b" . ||
+  grep -q ":$name\$" <<<"$sought" ||
     complain "$page:$(grep -nF "| $name |" "$page" | head -n 1 | cut -d : -f 1): CMake looks for no $name"
 done
 
