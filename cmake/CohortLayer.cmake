@@ -13,7 +13,7 @@ function(cohort_layer name)
   add_library(${target} ${ARG_SOURCES})
   add_library(cohort::${name} ALIAS ${target})
   set_target_properties(${target} PROPERTIES EXPORT_NAME ${name} POSITION_INDEPENDENT_CODE ON
-    VERSION ${cohort_VERSION} SOVERSION ${cohort_VERSION_MAJOR}.${cohort_VERSION_MINOR}
+    VERSION ${cohort_VERSION} SOVERSION ${COHORT_SOVERSION}
     DEFINE_SYMBOL "")  # shared libraries are made of the same objects
   target_compile_features(${target} PUBLIC cxx_std_20)
   # Structures of a cache line or four are cleared by stores, as each call makes some: the repeated store that GCC takes

@@ -36,6 +36,7 @@ function(cohort_choose_mpi)
     endif()
     set(MPI_C_COMPILER "${c_wrapper}" CACHE FILEPATH "MPI's wrapper of the C compiler")
   endif()
+  cohort_tell_intel_wrapper_its_place()
   # The launcher beside the compiler, whichever comes first in PATH.
   if(MPI_C_COMPILER AND NOT MPIEXEC_EXECUTABLE)
     find_program(c_wrapper "${MPI_C_COMPILER}" NO_CACHE)
@@ -49,6 +50,21 @@ function(cohort_choose_mpi)
   if(COHORT_MPI_C_COMPILER AND NOT COHORT_MPI_C_COMPILER STREQUAL "${MPI_C_COMPILER}")
     message(FATAL_ERROR "this build folder was configured with the MPI of ${COHORT_MPI_C_COMPILER}, and now "
       "MPI_C_COMPILER is ${MPI_C_COMPILER}; take an empty build folder")
+  endif()
+endfunction()
+
+# Where Intel MPI comes from PyPI, its wrapper names a placeholder for its folder, unless I_MPI_ROOT says where that is. FindMPI
+# would then take the library of another MPI.
+function(cohort_tell_intel_wrapper_its_place)
+  if(NOT MPI_C_COMPILER OR NOT "$ENV{I_MPI_ROOT}" STREQUAL "")
+    return()
+  endif()
+  find_program(c_wrapper "${MPI_C_COMPILER}" NO_CACHE)
+  execute_process(COMMAND "${c_wrapper}" -show OUTPUT_VARIABLE shown ERROR_QUIET)
+  if(shown MATCHES "I_MPI_SUBSTITUTE_INSTALLDIR")
+    get_filename_component(folder "${c_wrapper}" DIRECTORY)
+    get_filename_component(folder "${folder}" DIRECTORY)
+    set(ENV{I_MPI_ROOT} "${folder}")
   endif()
 endfunction()
 

@@ -11,6 +11,7 @@
 
 #include <fmt/format.h>
 
+#include "base/explanation.h"
 #include "base/quiet_thread.h"
 #include "base/system_calls.h"
 #include "calls.h"
@@ -50,6 +51,19 @@ std::string text_of_current_exception() {
     return exception.what();
   } catch (...) {
     return "an exception that is no std::exception";
+  }
+}
+
+/// Where its code is explained; empty where it has none.
+std::string where_current_exception_explained() {
+  const std::exception_ptr current = std::current_exception();
+  if (!current) return {};
+  try {
+    std::rethrow_exception(current);
+  } catch (const std::exception& exception) {
+    return where_explained(exception);
+  } catch (...) {
+    return {};
   }
 }
 
@@ -142,8 +156,9 @@ void ProcessEnd::fail(const std::string& text) {
   }
   // For good: another thread that ends its Session meanwhile waits for the end of the process.
   const std::lock_guard lock(mutex_);
-  write_line(name_.empty() ? fmt::format("cohort: {}", text)
-                           : fmt::format("cohort: {} failed: {}", name_, text));
+  const std::string explained = where_current_exception_explained();
+  write_line(name_.empty() ? fmt::format("cohort: {}{}", text, explained)
+                           : fmt::format("cohort: {} failed: {}{}", name_, text, explained));
   // Whoever waits for a lost worker may hear of it earlier from another member, or from MPI; but the watch
   // decides who is blamed, and the exit status.
   if (watch_ != nullptr && may_follow_from_loss())

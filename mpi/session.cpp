@@ -16,6 +16,7 @@
 #include <cohort/base/log.h>
 #include <cohort/collective/communicator.h>
 
+#include "base/explanation.h"
 #include "calls.h"
 #include "cluster/launcher.h"
 #include "cluster/peer_watch.h"
@@ -247,9 +248,11 @@ Session::~Session() {
       impl_->close();
       return;
     } catch (const std::exception& error) {
-      reason = impl_->fault() != nullptr ? impl_->fault()->what() : error.what();
+      const std::exception& cause = impl_->fault() != nullptr ? *impl_->fault() : error;
+      reason = cause.what();
       impl_->mute_watch();
-      write_line(fmt::format("cohort: {} ends because {}", describe(self()), reason));
+      write_line(
+          fmt::format("cohort: {} ends because {}{}", describe(self()), reason, where_explained(cause)));
     }
   }
   impl_->tell_failure(reason);

@@ -15,6 +15,7 @@
 
 #include <cohort/base/log.h>
 
+#include "base/explanation.h"
 #include "base/quiet_thread.h"
 
 namespace cohort::watch {
@@ -392,7 +393,8 @@ void Loop::raise(FrameKind kind, int subject, const std::string& message, const 
   }
   fault_ = std::make_unique<Error>(kind == FrameKind::kFailed ? ErrorCode::kAborted : ErrorCode::kUnavailable,
                                    message, ErrorOrigin{{}, subject, host});
-  last_words_ = fmt::format("cohort: {} ends because {}", describe_worker(options_.rank), message);
+  last_words_ = fmt::format("cohort: {} ends because {}{}", describe_worker(options_.rank), message,
+                            where_explained(fault_->code()));
   last_line_ = last_words_ + '\n';
   // Set before other workers are told of the fault: one that ends because of it may cause the launcher's
   // signal.

@@ -99,6 +99,25 @@ succeeds "$info" --topology='pack:2 l3:8 core:8 pu:2' --format json
 same "cores, levels" "128 cache 16 1" "$("$json_value" /cores /levels/0/level /levels/0/groups /cores/127/socket \
   <"$scratch/out" | paste -sd' ')"
 
+echo "what errors mean"
+# Every code that the library has, as its page heads it.
+codes=$(sed -n 's/^    case ErrorCode::k.*: return "\(.*\)";$/\1/p' "$(dirname "${BASH_SOURCE[0]}")/../../src/base/error.cpp")
+same "codes" 9 "$(wc -l <<<"$codes")"
+for code in $codes; do
+  succeeds "$info" --explain "$code"
+  same "$code" "$code" "$(head -n 1 "$scratch/out")"
+  (($(wc -w <"$scratch/out") > 15)) || fail "no explanation of $code: $(cat "$scratch/out")"
+  ! grep -q '](\|^## ' "$scratch/out" || fail "a link or a heading in: $(cat "$scratch/out")"
+done
+succeeds "$info" --explain data_loss
+cp "$scratch/out" "$scratch/expected"
+for name in DataLoss cohort::DataLoss; do
+  succeeds "$info" --explain "$name"
+  same "$name" "$(cat "$scratch/expected")" "$(cat "$scratch/out")"
+done
+succeeds "$info" --explain data_loss --format json
+same "as JSON" "data_loss" "$("$json_value" /code <"$scratch/out")"
+
 # refuses ADVICE COMMAND...
 refuses() {
   local advice=$1
@@ -114,6 +133,7 @@ echo "mistakes: one line and status 2"
 refuses "did you mean COHORT_CPU_DEVICES" env COHORT_CPU_DEVICE=2 "$info"
 refuses "whole number" env COHORT_CPU_DEVICES=two "$info" --format json
 refuses "text or json" "$info" --format xml
+refuses "choose invalid_argument, .*, internal" "$info" --explain lost
 refuses "pack:2 l3:8" "$info" --topology='two sockets'
 refuses "cannot be read" "$info" --topology="$scratch/missing.xml"
 # complains ADVICE SETTING: prints everything all the same, but with status 2.

@@ -48,7 +48,7 @@ unused_layers() { "$checks/include_direction.sh" "$tree" | sed -n 's/.*: lists \
 mapfile -t layers < <(unused_layers)
 [[ " ${layers[*]} " == *" device "* ]] || fail "include_direction.sh accepts a layer without files: ${layers[*]}"
 for layer in "${layers[@]}"; do plant "src/$layer/layer.cpp" '// A file.'; done
-for check in include_direction raw_calls awaits tree cases commands snippets; do
+for check in include_direction raw_calls awaits tree cases commands snippets third_party; do
   "$checks/$check.sh" "$tree" || fail "$check.sh rejects the clean tree"
 done
 
@@ -169,6 +169,23 @@ snippets accepts $'<!-- snippet: roles -->\n```cpp\nint roles;\n```'
 snippets accepts $'<!-- not compiled: an outline -->\n```cpp\nint roles = ...;\n```'
 snippets rejects $'Text.\n```cpp\nint roles;\n```'
 snippets rejects $'<!-- snippet: tasks -->\n```cpp\nint tasks;\n```'
+plant benchmarks/compare/ratios.awk "$(<"$checks/../../benchmarks/compare/ratios.awk")"
+plant docs/benchmarks.md $'### All-reduce in place\n| 64 | 0.4 | a peer | 0.1 | 4.0 | 0.2 | 2.0 |'
+picture=$(cd "$tree" && awk -f benchmarks/compare/ratios.awk docs/benchmarks.md)
+accepts snippets.sh docs/all-reduce.svg "$picture"
+rejects snippets.sh docs/all-reduce.svg "${picture/>4.0</>4.1<}"
+rm "$tree/docs/benchmarks.md"
+
+plant packages/spdx.awk "$(<"$checks/../../packages/spdx.awk")"
+plant CMakeLists.txt $'project(cohort VERSION 0.1.0)\nfind_package(Threads)\nfind_package(fmt REQUIRED)'
+plant docs/third-party.md '| {fmt} | MIT | fmt | everything |'
+document=$(awk -v version=0.1.0 -v created=2026-11-28T00:00:00Z -f "$tree/packages/spdx.awk" "$tree/docs/third-party.md")
+accepts third_party.sh packages/cohort.spdx.json "$document"
+rejects third_party.sh packages/cohort.spdx.json "${document/MIT/BSD-3-Clause}"
+plant packages/cohort.spdx.json "$document"
+rejects third_party.sh src/CMakeLists.txt 'find_package(libpng)'
+rejects third_party.sh docs/third-party.md $'| {fmt} | MIT | fmt | everything |\n| libpng | libpng-2.0 | PNG | everything |'
+rm "$tree/CMakeLists.txt" "$tree/packages/"*
 rm -r "$tree/tests/docs"
 
 cases() { "$1" cases.sh "$2" "$3"; }

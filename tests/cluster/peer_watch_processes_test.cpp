@@ -145,7 +145,8 @@ TEST(PeerWatchProcesses, EndsThoseWhoComputeWhenOneIsKilled) {
     const Ending ending = processes.wait(rank);
     EXPECT_TRUE(ending.exited_with(EX_TEMPFAIL)) << ending.status;
     EXPECT_EQ(ending.output, "cohort: " + processes.name(rank) + " ends because " + processes.name(2) +
-                                 " is gone: its process ended without leaving the session\n");
+                                 " is gone: its process ended without leaving the session "
+                                 "(cohort-info --explain unavailable)\n");
     EXPECT_LT(ending.after, 3s);
   }
 }

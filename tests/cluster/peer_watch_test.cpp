@@ -295,7 +295,8 @@ TEST(PeerWatch, EndsTheProcessWhenTheGraceIsOver) {
     EXPECT_GE(std::chrono::steady_clock::now() - start, 0.1s);
     EXPECT_EQ(line, "cohort: " + describe(cluster.workers[static_cast<std::size_t>(rank)]) +
                         " ends because " + describe(cluster.workers[2]) +
-                        " is gone: its process ended without leaving the session");
+                        " is gone: its process ended without leaving the session"
+                        " (cohort-info --explain unavailable)");
   });
 }
 

@@ -12,6 +12,7 @@
 #include <cohort/base/error.h>
 #include <cohort/base/version.h>
 
+#include "base/explanation.h"
 #include "command.h"
 
 namespace cohort::tool {
@@ -136,7 +137,7 @@ int run(const std::vector<std::string>& words) {
   } catch (const WrongUse& error) {
     return refuse(error.what());
   } catch (const Error& error) {
-    fmt::print(stderr, "cohort-checkpoint: {}\n", error.what());
+    fmt::print(stderr, "cohort-checkpoint: {}{}\n", error.what(), where_explained(error.code()));
     return command->on_error;
   } catch (const std::bad_alloc&) {
     fmt::print(stderr, "cohort-checkpoint: out of memory\n");

@@ -135,6 +135,17 @@ struct ReportFacts {
 /// Shows it again every second until the job ends. @throws as look_at_job.
 void watch_job(const std::string& job, const std::function<std::string(const JobLook&)>& show);
 
+/// What an error's code means and what to do, as docs/errors.md has it.
+struct ErrorExplanation {
+  std::string code;
+  std::string text;
+};
+
+/// `code` by its name or its class's. @throws InvalidArgument when there is none of that name.
+[[nodiscard]] ErrorExplanation explain(const std::string& code);
+
+[[nodiscard]] std::string to_text(const ErrorExplanation& explanation);
+[[nodiscard]] std::string to_json(const ErrorExplanation& explanation);
 [[nodiscard]] std::string to_text(const ReportFacts& facts);
 [[nodiscard]] std::string to_json(const ReportFacts& facts);
 [[nodiscard]] std::string to_text(const TopologyFacts& facts);

@@ -36,6 +36,7 @@ Options that ask for something else instead:
   --topology[=MACHINE]
                       which cores share a cache, a NUMA node, a socket; of this machine, of one that
                       'lstopo FILE.xml' wrote, or of a description, as --topology='pack:2 l3:8 core:8 pu:1'
+  --explain CODE      what the code of an error means and what to do: unavailable, DataLoss, ...
   --report FILE       what the members of a communicator were doing when it failed, from a file that
                       COHORT_REPORT has named
   --job [ID]          what a running job of yours does, from any of its hosts: by Slurm's number of it, or
@@ -83,6 +84,7 @@ Answer answer(int argc, char** argv) {
   add("tuning", "");
   add("report-bindings", "");
   add("topology", po::value<std::string>()->implicit_value(""));
+  add("explain", po::value<std::string>());
   add("report", po::value<std::string>());
   add("job", po::value<std::vector<std::string>>()->zero_tokens()->multitoken());
   add("watch", "");
@@ -116,6 +118,8 @@ Answer answer(int argc, char** argv) {
     if (values.count("topology") > 0)
       return {.text = render(info::gather_topology(values["topology"].as<std::string>()), format),
               .complaints = {}};
+    if (values.count("explain") > 0)
+      return {.text = render(info::explain(values["explain"].as<std::string>()), format), .complaints = {}};
     if (values.count("report") > 0)
       return {.text = render(info::read_report(values["report"].as<std::string>()), format),
               .complaints = {}};
