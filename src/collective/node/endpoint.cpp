@@ -11,8 +11,7 @@ Endpoint::Endpoint(std::shared_ptr<NodeGroup> group, int local_rank, Priority pr
       own_(*priority_blocks_[local_rank]),
       counter_(group_->counter()),
       is_plain_(counter_ == nullptr && group_->tree().empty()),
-      planner_(position_.size, priority,
-               is_eager() && priority == Priority::kNormal),
+      planner_(position_.size, priority, is_eager() && priority == Priority::kNormal),
       failure_watch_(*group_, local_rank, priority, open_),
       pointers_(static_cast<std::size_t>(group_->size())),
       output_pointers_(static_cast<std::size_t>(group_->size())) {

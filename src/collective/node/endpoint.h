@@ -191,9 +191,7 @@ class Endpoint {
   /// Members look at each other's lines, and nobody counts these: what is fast has to know no more.
   [[nodiscard]] bool is_plain() const noexcept { return is_plain_; }
   /// Whether rooted calls of few bytes are eager.
-  [[nodiscard]] bool is_eager() const noexcept {
-    return is_plain_ && group_->is_eager();
-  }
+  [[nodiscard]] bool is_eager() const noexcept { return is_plain_ && group_->is_eager(); }
   /// Whether announcements go along a tree: where the node has many members.
   [[nodiscard]] bool has_levels() const noexcept { return levels_.has_value(); }
   /// After `all_announced`, where there are levels and the contents go as one: what reaches all members.
@@ -242,6 +240,21 @@ class Endpoint {
   [[nodiscard]] bool next_line_is_free() const noexcept {
     return open_.sequence + 1 - all_have_announced_ < kLines;
   }
+  // In a row of eager calls the way of a cache line takes longer than a call, so lines are fetched some calls
+  // ahead: those that this member is to write, and, where it is behind, those that `from` has written.
+  void prepare_eager_lines(std::size_t bytes) const noexcept {
+    const std::uint64_t later = open_.sequence + kEagerLookAhead;
+    if (later - all_have_announced_ >= kLines) return;
+    prefetch_to_write(&own_.lines[line_of(later)]);
+    if (bytes > kPayloadBytes) prefetch_to_write(own_.eager_payloads[line_of(later)].data());
+  }
+  void expect_eager_lines(int from, std::size_t bytes) const noexcept {
+    const PriorityBlock& theirs = priority_block(from);
+    const std::size_t line = line_of(open_.sequence + kEagerLookAhead);
+    prefetch_to_read(&theirs.lines[line]);
+    if (bytes > kPayloadBytes) prefetch_to_read(theirs.eager_payloads[line].data());
+  }
+
   /// After looking at the others' words: whether half of the lines are, so that the next calls need not look.
   [[nodiscard]] bool half_of_lines_are_free() noexcept;
 
@@ -355,6 +368,8 @@ class Endpoint {
   [[nodiscard]] const std::optional<TuningTable>& tuning() const noexcept { return tuning_; }
 
  private:
+  static constexpr std::uint64_t kEagerLookAhead = 3;
+
   /// A turn may be as long as all other members' work, and who is waited for rings. This is for a missed
   /// ring.
   static constexpr std::chrono::milliseconds kNapUntilTurn{10};

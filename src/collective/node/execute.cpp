@@ -194,14 +194,26 @@ Task<> execute_large(Endpoint& endpoint, const CollectiveCall& call, const CallP
   small.endpoint.wait_for(small.call, [&small] { return is_reduced(small); });
 }
 
+/// This member is behind those that send in eager calls.
+void expect_more(const Endpoint& endpoint, const CollectiveCall& call, std::size_t bytes) {
+  if (is_from_root(call)) return endpoint.expect_eager_lines(call.root, bytes);
+  for (int member = 0; member < endpoint.position().size; ++member) {
+    if (member != call.root) endpoint.expect_eager_lines(member, bytes);
+  }
+}
+
 void execute_eager_now(Endpoint& endpoint, const CollectiveCall& call, const CallPlan& plan) {
   const SmallCall small = begin_small(endpoint, call, plan);
   endpoint.record_arrival(call, plan);
   if (only_sends(endpoint, call)) {
     endpoint.record_end_at_arrival();
+    endpoint.prepare_eager_lines(plan.bytes);
   } else {
     const auto is_here = [&] { return has_come(endpoint, call); };
-    if (!is_here()) endpoint.wait_for(call, is_here);
+    if (!is_here())
+      endpoint.wait_for(call, is_here);
+    else
+      expect_more(endpoint, call, plan.bytes);
     if (endpoint.disagreement()) [[unlikely]]
       fail_by_disagreement(endpoint, call);
     collect_result(small);

@@ -175,9 +175,9 @@ void LevelAnnouncements::begin(const OpenCall& open) noexcept {
   phase_ = Phase::kGather;
   next_child_ = 0;
   if (place_.children.empty()) return;
-  std::memcpy(own_.all_payloads[tree_line_of(open.sequence)].data() +
-                  static_cast<std::size_t>(rank_) * spacing(open),
-              own_.lines[line_of(open.sequence)].payload.data(), open.contents.payload_bytes);
+  std::memcpy(
+      own_.all_payloads[tree_line_of(open.sequence)].data() + static_cast<std::size_t>(rank_) * spacing(open),
+      own_.lines[line_of(open.sequence)].payload.data(), open.contents.payload_bytes);
 }
 
 /// True when all below this member have announced the same call as this one.
