@@ -14,7 +14,7 @@ bool is_from_root(const CollectiveCall& call) {
   return traits_of(call.kind).pattern == CollectiveTraits::Pattern::kFromRoot;
 }
 
-/// Whether this member gets nothing from an eager call.
+/// Whether this member gets nothing from the others in an eager call.
 bool only_sends(const Endpoint& endpoint, const CollectiveCall& call) {
   return (endpoint.position().rank == call.root) == is_from_root(call);
 }
@@ -32,6 +32,8 @@ Task<> execute_eager(Endpoint& endpoint, const CollectiveCall& call, const CallP
       co_await endpoint.failure_watch().explain_disagreement(call);
     }
     collect_result(small);
+  } else if (call.kind == CollectiveKind::kScatter) {
+    collect_result(small);  // the root's own block
   }
   if (!endpoint.next_line_is_free()) {
     co_await until([&] { return endpoint.half_of_lines_are_free(); });
@@ -208,6 +210,7 @@ void execute_eager_now(Endpoint& endpoint, const CollectiveCall& call, const Cal
   if (only_sends(endpoint, call)) {
     endpoint.record_end_at_arrival();
     endpoint.prepare_eager_lines(plan.bytes);
+    if (call.kind == CollectiveKind::kScatter) collect_result(small);  // the root's own block
   } else {
     const auto is_here = [&] { return has_come(endpoint, call); };
     if (!is_here())
