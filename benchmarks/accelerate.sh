@@ -65,12 +65,6 @@ if (($# == 0)); then
   has_table=yes
 fi
 
-# The loader takes blanks in LD_PRELOAD for separators, and the shims are looked for beside the library.
-links=$(mktemp -d /tmp/cohort-accelerate.XXXXXX)
-trap 'rm -rf "$links"' EXIT
-ln -s "$(dirname "$library")"/libcohort-mpi*.so "$links"
-library=$links/$(basename "$library")
-
 # shellcheck source=launch/mpirun-env.sh
 source "$root/launch/mpirun-env.sh"
 # turn with|without ROUND: the program's output and its seconds, in files.

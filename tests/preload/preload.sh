@@ -17,10 +17,6 @@ fail() { echo "preload: $*" >&2; exit 1; }
 contains() { [[ $2 == *"$1"* ]] || fail "no '$1' in: $2"; }
 lacks() { [[ $2 != *"$1"* ]] || fail "'$1' is in: $2"; }
 
-# The loader takes blanks in LD_PRELOAD for separators.
-cd "$(dirname "$library")"
-library=./$(basename "$library")
-
 launcher=("$@")
 # run RANKS [VARIABLE=VALUE ...] PROGRAM [ARGUMENT ...]: sets `said` and `status`.
 run() {
