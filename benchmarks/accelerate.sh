@@ -67,10 +67,13 @@ fi
 
 # shellcheck source=launch/mpirun-env.sh
 source "$root/launch/mpirun-env.sh"
+# shellcheck source=launch/preload.sh
+source "$root/launch/preload.sh"
+preload_by "$library"
 # turn with|without ROUND: the program's output and its seconds, in files.
 turn() {
   local variables=() begin=${EPOCHREALTIME/[.,]/} status=0
-  if [[ $1 == with ]]; then variables=(LD_PRELOAD="$library" COHORT_RUN_NUMBERS=1); fi
+  if [[ $1 == with ]]; then variables=("${preloading[@]}" COHORT_RUN_NUMBERS=1); fi
   "$launcher" -n "$ranks" env "${variables[@]}" "${@:3}" >"$folder/$1.$2.txt" 2>"$folder/$1.$2.log" || status=$?
   ((status == 0)) || fail "round $2, $1 the library: exit status $status; see $folder/$1.$2.txt and .log"
   echo $((${EPOCHREALTIME/[.,]/} - begin)) >"$folder/$1.$2.us"

@@ -45,7 +45,7 @@ class Suite:
     def run_module(self, module, library, skip=0):
         """All tests of a module, also those after one that ends the ranks or never ends: outcome and reason of each."""
         o = self.options
-        preload = [word.replace("%s", library) for word in o.preload.split()] if library else []
+        preload = ["env", *shlex.split(o.preload)] if library else []
         results, used = {}, 0
         while True:
             with tempfile.TemporaryDirectory() as folder:

@@ -23,6 +23,8 @@ root=$(cd "$here/../.." && pwd)
 source "$here/mpis.sh"
 # shellcheck source=launch/mpirun-env.sh
 source "$root/launch/mpirun-env.sh"
+# shellcheck source=launch/preload.sh
+source "$root/launch/preload.sh"
 
 refuse() { echo "mpi4py_suite: $*; see --help" >&2; exit 2; }
 
@@ -43,8 +45,9 @@ while (($#)); do
     *) refuse "unknown option $1" ;;
   esac
 done
-mpicc="" mpirun="" preload=""
+mpicc="" mpirun="" preloading=()
 choose_mpi "$mpi"
+[[ -z $library ]] || preload_by "$library"
 mkdir -p "$work"
 sources=$work/mpi4py-$version python=$work/$mpi.python log=$work/mpi4py.$mpi.build.txt
 
@@ -67,5 +70,5 @@ if [[ ! -e $python/complete ]]; then
 fi
 logs=$work/mpi4py.$mpi.logs
 rm -rf "$logs"
-exec python3 "$here/mpi4py_suite.py" --tests "$sources/test" --python "$python/bin/python" --mpirun "$mpirun" --preload=" $preload" \
+exec python3 "$here/mpi4py_suite.py" --tests "$sources/test" --python "$python/bin/python" --mpirun "$mpirun" --preload="${preloading[*]@Q}" \
   --library "$library" --filter="$filter" --results "${results:-$work/mpi4py.$mpi.tsv}" --logs "$logs" --timeout "$timeout" --ranks "$ranks"

@@ -73,7 +73,7 @@ class Suite:
         """One run of a program: its outcome, noted and returned."""
         o = self.options
         runs = program.with_library if library else program.without
-        preload = [word.replace("%s", library) for word in o.preload.split()] if library else []
+        preload = ["env", *shlex.split(o.preload)] if library else []
         kind = "with" if library else "without"
         log = os.path.join(o.logs, re.sub(r"[^A-Za-z0-9._=-]+", "_", f"{program.name} {kind} {len(runs) + 1}") + ".txt")
         command = [*shlex.split(o.mpirun), "-n", str(program.ranks), *preload, f"./{program.program}", *program.arguments]

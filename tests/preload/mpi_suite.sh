@@ -25,6 +25,8 @@ root=$(cd "$here/../.." && pwd)
 source "$here/mpis.sh"
 # shellcheck source=launch/mpirun-env.sh
 source "$root/launch/mpirun-env.sh"
+# shellcheck source=launch/preload.sh
+source "$root/launch/preload.sh"
 
 refuse() { echo "mpi_suite: $*; see --help" >&2; exit 2; }
 
@@ -48,8 +50,9 @@ while (($#)); do
     *) refuse "unknown option $1" ;;
   esac
 done
-mpicc="" mpif77="" mpif90="" mpirun="" preload=""
+mpicc="" mpif77="" mpif90="" mpirun="" preloading=()
 choose_mpi "$mpi"
+[[ -z $library ]] || preload_by "$library"
 mkdir -p "$work"
 suite=$work/mpich-${version%-*}/test/mpi built=$work/$mpi log=$work/$mpi.build.txt
 
@@ -110,6 +113,6 @@ fi
 [[ $strict == no ]] && strict=() || strict=(--strict)
 logs=$work/$mpi.logs
 rm -rf "$logs"
-exec python3 "$here/mpi_suite.py" --suite "$suite" --built "$built" --mpirun "$mpirun" --preload=" $preload" --library "$library" \
+exec python3 "$here/mpi_suite.py" --suite "$suite" --built "$built" --mpirun "$mpirun" --preload="${preloading[*]@Q}" --library "$library" \
   --filter="$filter" --results "${results:-$work/$mpi.tsv}" --logs "$logs" --jobs "$jobs" --timeout "$timeout" --most-ranks "$ranks" \
   "${strict[@]}" "${parts[@]}"

@@ -3,8 +3,7 @@
 # Sourced by the suites: which MPI they use, and what they install for it.
 #
 #   choose_mpi NAME|FOLDER    sets mpicc, mpif77, mpif90 and mpirun, the commands of Debian's openmpi or mpich or those in
-#                             FOLDER/bin, `mpi`, a name for files, and `preload`, the words by which mpirun gives the ranks a
-#                             variable: %s stands for its value
+#                             FOLDER/bin, and `mpi`, a name for files
 #   install_packages NAME...  installs the Debian packages that are missing
 
 install_packages() {
@@ -44,8 +43,4 @@ choose_mpi() {
     echo "there is no $mpicc, or no $mpirun" >&2
     return 2
   fi
-  case $("$mpirun" --version 2>&1) in
-    *HYDRA* | *Hydra* | *Intel*) preload="-genv LD_PRELOAD %s" ;;
-    *) preload="-x LD_PRELOAD=%s" ;;
-  esac
 }

@@ -8,12 +8,14 @@
 #   --library PATH   default build/lib/libcohort-mpi.so
 #   --ranks N        default 2
 #
-# Exits with 1 if a program fails with the library that passes without it.
+# Exits with 1 if a program fails with the library that passes without it, or if the library has no part in it.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 root=$(cd "$here/../.." && pwd)
 # shellcheck source=tests/preload/mpis.sh
 source "$here/mpis.sh"
+# shellcheck source=launch/preload.sh
+source "$root/launch/preload.sh"
 
 refuse() { echo "other_mpis.sh: $*; see --help" >&2; exit 2; }
 library=$root/build/lib/libcohort-mpi.so ranks=2
@@ -26,6 +28,7 @@ while (($#)); do
   esac
 done
 [[ -f $library ]] || refuse "there is no $library: build the target preload"
+preload_by "$library"
 
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
@@ -33,23 +36,24 @@ failed=0
 
 # check NAME LAUNCHER COMPILER...: builds and runs the programs.
 check() {
-  local name=$1 launcher=$2 seconds program result preloaded status
+  local name=$1 launcher=$2 seconds program result preloaded variables served status
   shift 2
   for program in collectives errors; do
     "$@" -O1 -w -o "$scratch/$program" -x c "$here/$program.c" -x none "${libraries[@]}" -lm
   done
   for program in collectives "errors arguments"; do
     result=()
-    for preloaded in "" "$library"; do
+    for preloaded in no yes; do
+      variables=()
+      [[ $preloaded == no ]] || variables=("${preloading[@]}" COHORT_RUN_NUMBERS=1)
       seconds=$SECONDS status=0
       # shellcheck disable=SC2086  # the program and its argument
-      timeout 300 "$launcher" -genv LD_PRELOAD "$preloaded" -genv COHORT_RUN_NUMBERS 1 -n "$ranks" "$scratch"/$program \
-        >"$scratch/log" 2>&1 || status=$?
+      timeout 300 "$launcher" -n "$ranks" env "${variables[@]}" "$scratch"/$program >"$scratch/log" 2>&1 || status=$?
       result+=("$status in $((SECONDS - seconds)) s")
     done
-    printf '%-24s %-18s without: status %s; with: status %s, %s collectives by Cohort\n' "$name" "$program" "${result[@]}" \
-      "$(grep -c '^cohort: MPI_.* by Cohort' "$scratch/log" || true)"
-    if [[ ${result[0]} == 0* && ${result[1]} != 0* ]]; then
+    served=$(grep -c '^cohort: MPI_.* by Cohort' "$scratch/log" || true)
+    printf '%-24s %-18s without: status %s; with: status %s, %s collectives by Cohort\n' "$name" "$program" "${result[@]}" "$served"
+    if [[ ${result[0]} == 0* && ${result[1]} != 0* ]] || ((served == 0)); then
       failed=1
       head -n 20 "$scratch/log"
     fi

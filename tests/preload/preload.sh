@@ -11,6 +11,9 @@ set -euo pipefail
 library=$1 collectives=$2 errors=$3 fortran=$4
 shift 4
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+# shellcheck source=launch/preload.sh
+source "$here/../../launch/preload.sh"
+preload_by "$library"
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 fail() { echo "preload: $*" >&2; exit 1; }
@@ -23,7 +26,7 @@ run() {
   local ranks=$1
   shift
   status=0
-  said=$("${launcher[@]/#RANKS/$ranks}" env LD_PRELOAD="$library" COHORT_RUN_NUMBERS=1 "$@" 2>&1) || status=$?
+  said=$("${launcher[@]/#RANKS/$ranks}" env "${preloading[@]}" COHORT_RUN_NUMBERS=1 "$@" 2>&1) || status=$?
 }
 
 run 2 "$collectives"
@@ -63,7 +66,7 @@ run 3 "$errors" kill
 contains "worker 1 (host" "$said"
 
 # Programs without MPI, and those whose MPI is not known, are left alone.
-[[ $(LD_PRELOAD=$library /bin/echo left alone 2>&1) == "left alone" ]] || fail "a program without MPI says something"
+[[ $(env "${preloading[@]}" /bin/echo left alone 2>&1) == "left alone" ]] || fail "a program without MPI says something"
 cat >"$scratch/mpi.c" <<'END'
 #include <stdio.h>
 #include <string.h>
@@ -82,7 +85,7 @@ if command -v gcc >/dev/null; then
   gcc -shared -fPIC -o "$scratch/libmpi.so" "$scratch/mpi.c"
   gcc -o "$scratch/program" "$scratch/program.c" -L"$scratch" -lmpi -Wl,-rpath,"$scratch"
   status=0
-  said=$(LD_PRELOAD=$library "$scratch/program" 2>&1) || status=$?
+  said=$(env "${preloading[@]}" "$scratch/program" 2>&1) || status=$?
   [[ $status == 7 ]] || fail "an unknown MPI: status $status: $said"
   [[ $said == "cohort: this MPI is not known: Some MPI 1.0; the program runs as without libcohort-mpi.so" ]] ||
     fail "an unknown MPI: $said"

@@ -1,0 +1,13 @@
+# shellcheck shell=bash
+# shellcheck disable=SC2034  # what it sets is for who sources it
+# Sourced by what starts MPI programs with libcohort-mpi.so.
+#
+#   preload_by LIBRARY    sets `preloading`: the variables, as words NAME=VALUE, with which a program gets the library before its
+#                         others, and after those that LD_PRELOAD has
+preload_by() {
+  local folder=${1%/*}
+  preloading=("LD_PRELOAD=$1${LD_PRELOAD:+:$LD_PRELOAD}")
+  # A blank ends a name in LD_PRELOAD, but none in the list of folders that a bare name is looked for in.
+  [[ $folder == *[[:space:]]* ]] || return 0
+  preloading=("LD_PRELOAD=${1##*/}${LD_PRELOAD:+:$LD_PRELOAD}" "LD_LIBRARY_PATH=$folder${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}")
+}
