@@ -80,6 +80,7 @@ std::unique_ptr<Communicator> NodeRanks::make_communicator(std::span<const int> 
                                                            void (*while_waiting)()) const {
   CommunicationOptions options;
   options.while_waiting = while_waiting;
+  options.eager = true;
   // MPI knows no deadlines, and a rank may be late for good reasons.
   if (!config().is_set("COHORT_COLLECTIVE_TIMEOUT_SECONDS")) options.timeout_seconds = 0;
   // What is left of the group afterwards would be connections between its members.
@@ -90,6 +91,11 @@ std::unique_ptr<Communicator> NodeRanks::make_communicator(std::span<const int> 
 ServedCalls served_calls() {
   const std::string calls = config().mpi_calls();
   return calls == "none" ? ServedCalls::kNone : calls == "exact" ? ServedCalls::kExact : ServedCalls::kAll;
+}
+
+std::size_t eager_bytes(const Communicator& communicator) noexcept {
+  const auto* const base = dynamic_cast<const CommunicatorBase*>(&communicator);
+  return base == nullptr ? 0 : base->eager_bytes();
 }
 
 void carry_out(Communicator& communicator, const CollectiveCall& call) {

@@ -49,6 +49,9 @@ enum class ServedCalls {
 /// @throws InvalidArgument for a setting that is wrong, whichever.
 [[nodiscard]] ServedCalls served_calls();
 
+/// Up to so many bytes that a member contributes, those that only send do not wait in a rooted collective.
+[[nodiscard]] std::size_t eager_bytes(const Communicator& communicator) noexcept;
+
 /// Makes a call whose arguments were checked.
 void carry_out(Communicator& communicator, const CollectiveCall& call);
 

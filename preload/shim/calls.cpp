@@ -24,9 +24,8 @@ constexpr Outcome kForSizes{.by = By::kMpiForSizes};
 constexpr Outcome kForSpeed{.by = By::kMpiForSpeed};
 constexpr Outcome kForArguments{.by = By::kMpiForArguments};
 
-/// Up to so many bytes of each rank, those that only send in a rooted collective of an MPI do not wait for
-/// anybody, while in Cohort all wait for all: 0.10 us against 0.20 between two ranks. So these are left to
-/// the MPI, unless it may combine them in another order.
+/// Up to so many bytes of each rank, an MPI whose ranks do not wait where they only send is faster than one
+/// of Cohort's calls in which all wait for all: 0.10 us against 0.20 between two ranks.
 constexpr std::size_t kMostBytesSentAhead = 256;
 
 /// What the members share of a communicator that Cohort serves; null: it does not.
@@ -69,6 +68,12 @@ Outcome carry_out_as(const char* function, const ServedCommunicator& served, MPI
 /// Whether MPI_IN_PLACE stands where it is not legal.
 bool is_misplaced(const void* buffer, bool is_legal = false) { return buffer == MPI_IN_PLACE && !is_legal; }
 
+/// Whether that holds for a rooted collective, to which each rank contributes so many `bytes`, or the root
+/// `from_root` bytes for all.
+bool mpi_is_faster(const ServedCommunicator& served, std::size_t bytes, std::size_t from_root) {
+  return bytes <= kMostBytesSentAhead && from_root > served.eager_bytes;
+}
+
 bool is_root_of(const ServedCommunicator& served, int root) { return root >= 0 && root < served.size; }
 
 void require_same_bytes(std::size_t sent, std::size_t received) {
@@ -84,6 +89,11 @@ struct RootedBlocks {
   Elements own;
 
   [[nodiscard]] std::size_t bytes() const noexcept { return own.bytes(); }
+  /// Whether they can be used where they are: without gaps, and of the right sizes.
+  [[nodiscard]] bool are_usable_by(const ServedCommunicator& group) const noexcept {
+    return own.in_one_piece() && all.in_one_piece() &&
+           (!is_root || own.bytes() * static_cast<std::size_t>(group.size) == all.bytes());
+  }
   [[nodiscard]] bool are_empty() const noexcept { return own.bytes() == 0 && all.bytes() == 0; }
 };
 
@@ -147,7 +157,7 @@ Outcome bcast(void* buffer, Count count, MPI_Datatype type, int root, MPI_Comm c
   if (!elements) return kForArguments;
   const std::size_t bytes = elements->bytes();
   if (bytes == 0) return kDone;
-  if (bytes <= kMostBytesSentAhead) return kForSpeed;
+  if (mpi_is_faster(*group, bytes, bytes)) return kForSpeed;
   if (elements->in_one_piece()) [[likely]] {
     return carry_out_as(
         "MPI_Bcast", *group, comm,
@@ -172,7 +182,8 @@ Outcome reduce(const void* input, void* output, Count count, MPI_Datatype type, 
   if (!reduction) return kForElements;
   if (count == 0) return kDone;
   const std::size_t elements = static_cast<std::size_t>(count) * reduction->numbers;
-  if (reduction->is_exact && elements * size_of(reduction->dtype) <= kMostBytesSentAhead) return kForSpeed;
+  const std::size_t bytes = elements * size_of(reduction->dtype);
+  if (reduction->is_exact && mpi_is_faster(*group, bytes, bytes)) return kForSpeed;
   const bool is_root = group->rank == root;
   const std::byte* const from = bytes_at(is_root && input == MPI_IN_PLACE ? output : input);
   if (from == nullptr || (is_root && output == nullptr)) return kForArguments;
@@ -289,9 +300,15 @@ Outcome gather(const void* input, Count input_count, MPI_Datatype input_type, vo
       *group, root, {output, output_count, output_type}, {input, input_count, input_type});
   if (!blocks) return kForArguments;
   if (blocks->are_empty()) return kDone;
-  if (blocks->bytes() <= kMostBytesSentAhead) return kForSpeed;
+  if (mpi_is_faster(*group, blocks->bytes(), blocks->bytes())) return kForSpeed;
+  const bool is_root = blocks->is_root;
+  if (blocks->are_usable_by(*group)) [[likely]] {
+    return carry_out_as(
+        "MPI_Gather", *group, comm,
+        call_of(CollectiveKind::kGather, blocks->own.buffer, is_root ? blocks->all.buffer : nullptr,
+                blocks->bytes(), DType::kUInt8, root));
+  }
   return carry_out_as("MPI_Gather", comm, [&] {
-    const bool is_root = blocks->is_root;
     if (is_root)
       require_same_bytes(blocks->bytes(), blocks->all.bytes() / static_cast<std::size_t>(group->size));
     Packed from(blocks->own);
@@ -313,9 +330,15 @@ Outcome scatter(const void* input, Count input_count, MPI_Datatype input_type, v
       *group, root, {input, input_count, input_type}, {output, output_count, output_type});
   if (!blocks) return kForArguments;
   if (blocks->are_empty()) return kDone;
-  if (blocks->bytes() <= kMostBytesSentAhead) return kForSpeed;
+  if (mpi_is_faster(*group, blocks->bytes(), blocks->bytes() * static_cast<std::size_t>(group->size)))
+    return kForSpeed;
+  const bool is_root = blocks->is_root;
+  if (blocks->are_usable_by(*group)) [[likely]] {
+    return carry_out_as("MPI_Scatter", *group, comm,
+                        call_of(CollectiveKind::kScatter, is_root ? blocks->all.buffer : nullptr,
+                                blocks->own.buffer, blocks->bytes(), DType::kUInt8, root));
+  }
   return carry_out_as("MPI_Scatter", comm, [&] {
-    const bool is_root = blocks->is_root;
     const std::size_t block = blocks->bytes();
     if (is_root) require_same_bytes(block, blocks->all.bytes() / static_cast<std::size_t>(group->size));
     Packed from(blocks->all);

@@ -128,6 +128,7 @@ void Communicators::connect(MPI_Comm comm, ServedCommunicator& served) {
   }
   if (!mpi::all_say(made != nullptr, comm)) return;
   served.communicator = std::move(made);
+  served.eager_bytes = eager_bytes(*served.communicator);
   ++served_;
 }
 

@@ -26,6 +26,7 @@ struct ServedCommunicator {
   int calls = 0;            ///< collectives that the MPI has carried out, until then
   int rank = 0;
   int size = 0;
+  std::size_t eager_bytes = 0;      ///< its communicator's
   bool is_free = false;             ///< its communicator has ended, and another may have it
   std::vector<std::size_t> counts;  ///< of the call that is made
 };

@@ -31,6 +31,9 @@ class CommunicatorBase : public Communicator {
     return communicator.begin(call);
   }
 
+  /// Up to so many bytes that a member contributes, its rooted calls are eager (see CommunicationOptions).
+  [[nodiscard]] virtual std::size_t eager_bytes() const noexcept { return 0; }
+
   /// A barrier of `communicator` in which the members agree on `call`, whose data is moved by something else.
   /// Its errors name `call`.
   static void agree(Communicator& communicator, const CollectiveCall& call);

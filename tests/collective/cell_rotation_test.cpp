@@ -15,12 +15,13 @@ namespace cohort::node {
 namespace {
 
 struct Rules {
-  std::size_t lines = 2;
+  std::size_t lines = 2;  ///< without eager calls two of them do
   std::size_t cells = kCells;
+  bool waits_for_line = true;  ///< who has gone ahead, before its next line is used again
 };
 
 /// Pieces may be on their way before the announcements are: of all members, or of some.
-enum class Way { kLine, kSlot, kSlotInShares, kPieces, kEarlyPieces, kPiecesOfSomeEarly, kDirect };
+enum class Way { kLine, kEager, kSlot, kSlotInShares, kPieces, kEarlyPieces, kPiecesOfSomeEarly, kDirect };
 
 /// Which members contribute, and which read the contributions.
 enum class Form { kAll, kFromRoot, kToRoot };
@@ -36,9 +37,9 @@ using Value = std::uint16_t;
 
 /// What a member does at once; the shared memory is a list of small numbers.
 struct Step {
-  enum class Kind { kStore, kExpect, kAwait } kind;
-  std::size_t place;  ///< of kAwait: that of member 0, the others follow
-  Value value;        ///< stored, expected, or awaited of every member
+  enum class Kind { kStore, kExpect, kAwaitOne, kAwaitAll, kAwaitAtLeast } kind;
+  std::size_t place;  ///< of the last two: that of member 0, the others follow
+  Value value;        ///< stored, expected, or awaited
 };
 
 constexpr Value kHalfWritten = 65535;
@@ -46,35 +47,37 @@ constexpr Value kHalfWritten = 65535;
 /// Places in the model's memory. Each member has words, payloads, slots, cells and two counters.
 class Layout {
  public:
-  explicit Layout(int members) : members_(static_cast<std::size_t>(members)) {}
+  Layout(int members, const Rules& rules)
+      : members_(static_cast<std::size_t>(members)), lines_(rules.lines) {}
   [[nodiscard]] std::size_t word(std::size_t line) const { return line * members_; }
-  [[nodiscard]] std::size_t payload(int member, std::size_t line) const { return at(2 + line, member); }
+  [[nodiscard]] std::size_t payload(int member, std::size_t line) const { return at(lines_ + line, member); }
   [[nodiscard]] std::size_t slot(const BufferLocation& location) const {
-    return at(4 + location.index, location.owner);
+    return at(2 * lines_ + location.index, location.owner);
   }
   [[nodiscard]] std::size_t cell(const BufferLocation& location) const {
-    return at(6 + location.index, location.owner);
+    return at(2 * lines_ + 2 + location.index, location.owner);
   }
-  [[nodiscard]] std::size_t pieces() const { return (6 + kCells) * members_; }
-  [[nodiscard]] std::size_t calls_done() const { return (7 + kCells) * members_; }
+  [[nodiscard]] std::size_t pieces() const { return at(2 * lines_ + 2 + kCells, 0); }
+  [[nodiscard]] std::size_t calls_done() const { return at(2 * lines_ + 3 + kCells, 0); }
   /// The part of a slot that its owner has reduced.
   [[nodiscard]] std::size_t share(const BufferLocation& slot) const {
-    return at(8 + kCells + slot.index, slot.owner);
+    return at(2 * lines_ + 4 + kCells + slot.index, slot.owner);
   }
-  [[nodiscard]] std::size_t size() const { return (10 + kCells) * members_; }
+  [[nodiscard]] std::size_t size() const { return at(2 * lines_ + 6 + kCells, 0); }
 
  private:
   [[nodiscard]] std::size_t at(std::size_t row, int member) const {
     return row * members_ + static_cast<std::size_t>(member);
   }
   std::size_t members_;
+  std::size_t lines_;
 };
 
 /// The steps of one member, as the engine takes them.
 class Program {
  public:
   Program(int member, int members, const Rules& rules, const std::vector<Call>& calls)
-      : member_(member), members_(members), rules_(rules), layout_(members) {
+      : member_(member), members_(members), rules_(rules), layout_(members, rules) {
     for (const Call& call : calls) add(call);
   }
   [[nodiscard]] const std::vector<Step>& steps() const { return steps_; }
@@ -88,11 +91,14 @@ class Program {
     const bool in_slots = call.way == Way::kSlot || call.way == Way::kSlotInShares;
     if (!in_slots || contributes(member_)) write(in_slots ? slot(member_) : payload(member_));
     steps_.push_back({Step::Kind::kStore, layout_.word(line) + static_cast<std::size_t>(member_), sequence_});
+    if (call.way == Way::kEager) return end_eager(payload);
     const bool early = call.way == Way::kEarlyPieces || (call.way == Way::kPiecesOfSomeEarly && member_ == 0);
     if (early) exchange_pieces();
-    steps_.push_back({Step::Kind::kAwait, layout_.word(line), sequence_});
+    steps_.push_back({Step::Kind::kAwaitAll, layout_.word(line), sequence_});
+    all_have_announced_ = sequence_;
     switch (call.way) {
-      case Way::kLine: return read_all(payload);
+      case Way::kLine:
+      case Way::kEager: return read_all(payload);
       case Way::kSlot:
         read_all(slot);
         ++slots_;
@@ -117,10 +123,27 @@ class Program {
     }
   }
 
+  template <class PlaceOf>
+  void end_eager(PlaceOf payload) {
+    const std::size_t words = layout_.word(sequence_ % rules_.lines);
+    if (reads() && call_.form == Form::kFromRoot) {
+      steps_.push_back({Step::Kind::kAwaitOne, words + static_cast<std::size_t>(call_.root), sequence_});
+    } else if (reads()) {
+      steps_.push_back({Step::Kind::kAwaitAll, words, sequence_});
+      all_have_announced_ = sequence_;
+    }
+    read_all(payload);
+    const auto lines = static_cast<Value>(rules_.lines);
+    if (!rules_.waits_for_line || sequence_ + 1 - all_have_announced_ < lines) return;
+    all_have_announced_ = static_cast<Value>(sequence_ + 1 - lines / 2);
+    steps_.push_back(
+        {Step::Kind::kAwaitAtLeast, layout_.word(all_have_announced_ % lines), all_have_announced_});
+  }
+
   void meet() {
     steps_.push_back(
         {Step::Kind::kStore, layout_.calls_done() + static_cast<std::size_t>(member_), ++calls_done_});
-    steps_.push_back({Step::Kind::kAwait, layout_.calls_done(), calls_done_});
+    steps_.push_back({Step::Kind::kAwaitAtLeast, layout_.calls_done(), calls_done_});
   }
 
   void exchange_pieces() {
@@ -132,7 +155,7 @@ class Program {
       }
       if (step == 0) continue;
       const auto reading = static_cast<Value>(pieces_ - (step < call_.pieces ? 2 : 1));
-      steps_.push_back({Step::Kind::kAwait, layout_.pieces(), static_cast<Value>(reading + 1)});
+      steps_.push_back({Step::Kind::kAwaitAtLeast, layout_.pieces(), static_cast<Value>(reading + 1)});
       read_all([&](int member) { return cell(member, reading); }, reading);
     }
   }
@@ -179,6 +202,7 @@ class Program {
   Layout layout_;
   Call call_;
   Value sequence_ = 0;
+  Value all_have_announced_ = 0;
   Value slots_ = 0;
   Value pieces_ = 0;
   Value calls_done_ = 0;
@@ -189,7 +213,7 @@ class Program {
 class Explorer {
  public:
   Explorer(int members, const Rules& rules, const std::vector<Call>& calls)
-      : memory_bytes_(Layout(members).size()) {
+      : memory_bytes_(Layout(members, rules).size()) {
     for (int member = 0; member < members; ++member)
       programs_.push_back(Program(member, members, rules, calls).steps());
   }
@@ -230,18 +254,22 @@ class Explorer {
   Outcome step(State& state, std::size_t member) const {
     const Step& step = programs_[member][at(state, member)];
     const auto awaited = state.begin() + static_cast<std::ptrdiff_t>(step.place);
+    const auto others = awaited + std::min(std::ssize(programs_), state.end() - awaited);
     switch (step.kind) {
       case Step::Kind::kStore: state[step.place] = step.value; break;
       case Step::Kind::kExpect:
         if (state[step.place] != step.value) return Outcome::kWrong;
         break;
-      case Step::Kind::kAwait:
-        // Words are compared for equality, counters for having come this far; no member is two ahead.
-        if (std::any_of(awaited, awaited + std::ssize(programs_), [&](Value value) {
-              return step.place < 2 * programs_.size() ? value != step.value : value < step.value;
-            })) {
+      case Step::Kind::kAwaitOne:
+        if (state[step.place] != step.value) return Outcome::kWaits;
+        break;
+      case Step::Kind::kAwaitAll:
+        if (!std::all_of(awaited, others, [&](Value value) { return value == step.value; }))
           return Outcome::kWaits;
-        }
+        break;
+      case Step::Kind::kAwaitAtLeast:
+        if (!std::all_of(awaited, others, [&](Value value) { return value >= step.value; }))
+          return Outcome::kWaits;
     }
     ++state[memory_bytes_ + member];
     return Outcome::kMoved;
@@ -303,6 +331,31 @@ TEST(Turns, HoldWhenSlotsAndLinesAreUsedAgainAndAgain) {
     EXPECT_EQ(Explorer(members, {}, {slot, slot, slot, slot}).find_fault(), "");
     EXPECT_EQ(Explorer(members, {}, {line, line, line, line}).find_fault(), "");
   }
+}
+
+TEST(Turns, HoldWhenThoseThatOnlySendGoAhead) {
+  constexpr Rules kFourLines{.lines = 4};
+  for (const int members : {2, 3}) {
+    const Call from_root{Way::kEager, Form::kFromRoot, 0, 0};
+    const Call to_root{Way::kEager, Form::kToRoot, 0, 0};
+    const Call to_other{Way::kEager, Form::kToRoot, 1, 0};
+    const Call line{Way::kLine, Form::kAll, 0, 0};
+    const Call slot{Way::kSlot, Form::kAll, 0, 0};
+    EXPECT_EQ(Explorer(members, kFourLines, std::vector(7, from_root)).find_fault(), "");
+    EXPECT_EQ(Explorer(members, kFourLines, std::vector(7, to_root)).find_fault(), "");
+    EXPECT_EQ(Explorer(members, kFourLines, {to_root, to_root, to_root, line, to_root, to_root}).find_fault(),
+              "");
+    EXPECT_EQ(Explorer(members, kFourLines, {from_root, to_root, to_other, from_root, to_root}).find_fault(),
+              "");
+    EXPECT_EQ(Explorer(members, kFourLines, {slot, from_root, slot, to_other, to_other, slot}).find_fault(),
+              "");
+  }
+}
+
+TEST(Turns, WouldOvertakeReadersWithoutWaitingForALine) {
+  constexpr Rules kRules{.lines = 4, .waits_for_line = false};
+  EXPECT_NE(Explorer(2, kRules, std::vector(5, Call{Way::kEager, Form::kToRoot, 0, 0})).find_fault(), "");
+  EXPECT_NE(Explorer(2, kRules, std::vector(5, Call{Way::kEager, Form::kFromRoot, 0, 0})).find_fault(), "");
 }
 
 TEST(Turns, NeedTwoLinesAndFourCells) {

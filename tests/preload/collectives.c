@@ -1,5 +1,7 @@
 /* A program that knows nothing of Cohort: every collective that libcohort-mpi.so may carry out, with every
-   kind of argument, checked element by element. It ends with 0 only if all results are right. */
+   kind of argument, checked element by element. It ends with 0 only if all results are right.
+
+   collectives [CALLS]: on two ranks, so many small calls are to take no more memory than few; default 100000. */
 #include <complex.h>
 #include <mpi.h>
 #include <stdint.h>
@@ -342,6 +344,48 @@ static void messages_meanwhile(MPI_Comm comm) {
   CHECK(sum == size * (size + 1) / 2);
 }
 
+/* Rows of calls in which ranks that only send need not wait, with nothing between them that they all wait for. */
+static void rows_of_small_calls(MPI_Comm comm, int calls, int count) {
+  double in[128], out[128];
+  int* const many = malloc(sizeof(int) * count * size);
+  int* const one = malloc(sizeof(int) * count);
+  for (int n = 0; n < calls; ++n) {
+    const int root = n / 30 % size;
+    for (int i = 0; i < count; ++i) in[i] = n + rank + i;
+    MPI_Reduce(in, out, count, MPI_DOUBLE, MPI_SUM, root, comm);
+    for (int i = 0; i < count && rank == root; ++i) CHECK(out[i] == size * (n + i) + size * (size - 1) / 2);
+    for (int i = 0; i < count; ++i) in[i] = rank == root ? n + i : -1;
+    MPI_Bcast(in, count, MPI_DOUBLE, root, comm);
+    for (int i = 0; i < count; ++i) CHECK(in[i] == n + i);
+    for (int i = 0; i < count; ++i) one[i] = value(rank, n + i);
+    MPI_Gather(one, count, MPI_INT, many, count, MPI_INT, root, comm);
+    for (int i = 0; i < count * size && rank == root; ++i) CHECK(many[i] == value(i / count, n + i % count));
+    for (int i = 0; i < count * size; ++i) many[i] = rank == root ? n + i : -1;
+    MPI_Scatter(many, count, MPI_INT, one, count, MPI_INT, root, comm);
+    for (int i = 0; i < count; ++i) CHECK(one[i] == n + rank * count + i);
+  }
+  free(many);
+  free(one);
+}
+
+static long resident_kib(void) {
+  char line[256];
+  long kib = 0;
+  FILE* const status = fopen("/proc/self/status", "r");
+  while (status != NULL && fgets(line, sizeof line, status) != NULL)
+    if (strncmp(line, "VmRSS:", 6) == 0) kib = atol(line + 6);
+  if (status != NULL) fclose(status);
+  return kib;
+}
+
+/* So many calls take no more memory than few. */
+static void constant_memory(MPI_Comm comm, int calls) {
+  rows_of_small_calls(comm, 1000, 4);
+  const long before = resident_kib();
+  rows_of_small_calls(comm, calls / 4, 4);
+  CHECK(resident_kib() - before < 512);
+}
+
 static void all_of(MPI_Comm comm) {
   MPI_Comm_rank(comm, &rank);
   MPI_Comm_size(comm, &size);
@@ -370,6 +414,7 @@ static void all_of(MPI_Comm comm) {
   derived_datatypes(comm);
   rows_and_addresses(comm);
   left_to_the_mpi(comm);
+  for (int count = 1; count <= 128; count *= 4) rows_of_small_calls(comm, 100, count);
   messages_meanwhile(comm);
   MPI_Barrier(comm);
 }
@@ -379,6 +424,8 @@ int main(int argc, char** argv) {
   MPI_Comm comm;
   all_of(MPI_COMM_WORLD);
   const int world_rank = rank;
+
+  if (size == 2) constant_memory(MPI_COMM_WORLD, argc > 1 ? atoi(argv[1]) : 100000);
 
   MPI_Comm_dup(MPI_COMM_WORLD, &comm);
   all_of(comm);

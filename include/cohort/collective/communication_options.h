@@ -54,6 +54,12 @@ struct CommunicationOptions {
   /// strategies and Works that have them. See call_hooks.h.
   const CallHooks* hooks = nullptr;
 
+  /// In broadcast, reduce, gather and scatter of up to 1 KiB of a member, those that only send end their part
+  /// before the others have come, as with the eager protocol of an MPI; an error of the call then reaches
+  /// them in a later one. For communicators of one node without a tree (see docs/collectives.md). All members
+  /// must choose alike.
+  bool eager = false;
+
   /// Called by a thread that waits in a call for other members, every few microseconds: for what it must move
   /// on meanwhile, such as the messages of another library. Such a thread does not sleep. Must not throw, nor
   /// call the communicator. Null: none. Not part of what members agree on.

@@ -14,4 +14,7 @@ inline void prefetch_to_write(const void* line) noexcept {
 #endif
 }
 
+/// A copy of the cache line, so that a later load finds it here.
+inline void prefetch_to_read(const void* line) noexcept { __builtin_prefetch(line, /*rw=*/0); }
+
 }  // namespace cohort

@@ -86,12 +86,16 @@ void CallPlanner::make_plan(const CollectiveCall& call) {
   const std::size_t bytes = contributed_bytes(call, members_);
   // Members must also make an urgent call at the same place among all calls: the details have its number.
   const bool payload_has_details = !is_exact(details) || priority_ == Priority::kUrgent;
+  const bool is_rooted = traits_of(call.kind).pattern == CollectiveTraits::Pattern::kFromRoot ||
+                         traits_of(call.kind).pattern == CollectiveTraits::Pattern::kToRoot;
+  const bool is_eager = may_be_eager_ && is_rooted && !payload_has_details && bytes <= kEagerCallBytes;
   plan_ = {fingerprint(call, details),
            details,
            payload_has_details,
            block_elements(call),
            bytes,
            bytes <= kPayloadBytes && !payload_has_details,
+           is_eager,
            reduces(call.kind) ? reduction_kernel(call.dtype, call.op) : nullptr,
            pack_unnumbered(call)};
 }

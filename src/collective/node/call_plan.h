@@ -24,6 +24,7 @@ struct CallPlan {
   std::size_t elements = 0;          ///< of a member's longest block
   std::size_t bytes = 0;             ///< that one member contributes
   bool in_line = false;              ///< the payload is the data, and the fingerprint exact
+  bool eager = false;                ///< members that only send do not wait for the others
   ReductionKernel kernel = nullptr;  ///< of the kinds that reduce
   PackedCall packed = {};            ///< as the member's record has it, without the number
 };
@@ -32,8 +33,9 @@ struct CallPlan {
 /// most often has the same one: then planning costs a few comparisons.
 class CallPlanner {
  public:
-  /// For the calls of one priority among so many members.
-  CallPlanner(int members, Priority priority) noexcept : members_(members), priority_(priority) {}
+  /// For the calls of one priority among so many members. `may_be_eager`: rooted ones of few bytes are.
+  CallPlanner(int members, Priority priority, bool may_be_eager) noexcept
+      : members_(members), priority_(priority), may_be_eager_(may_be_eager) {}
 
   /// The plan is overwritten by the next call's.
   [[nodiscard]] const CallPlan& plan(const CollectiveCall& call) {
@@ -59,6 +61,7 @@ class CallPlanner {
 
   int members_;
   Priority priority_;
+  bool may_be_eager_;
   PlanKey planned_;
   CallPlan plan_;
 };

@@ -25,6 +25,10 @@ namespace cohort::node {
 inline constexpr std::size_t kFlagSpacing = 128;
 
 inline constexpr std::size_t kPayloadBytes = 56;
+/// Lines of a member: so many eager calls, less one, may be under way.
+inline constexpr std::size_t kLines = 16;
+/// What a member contributes to an eager call at most.
+inline constexpr std::size_t kEagerCallBytes = 1024;
 inline constexpr std::size_t kSlotBytes = 8 * 1024;
 inline constexpr std::size_t kPieceBytes = 32 * 1024;
 inline constexpr std::size_t kCells = 4;
@@ -110,9 +114,9 @@ struct FailureRecord {
 
 /// The flags and cells through which a member's calls of one priority go.
 struct PriorityBlock {
-  /// Used in turns: the line of call k is written again in call k + 2, which no member reaches before
-  /// all have read it.
-  std::array<Line, 2> lines;
+  /// Used in turns: the line of call k is written again in call k + kLines, before which its owner has seen
+  /// that all have ended call k.
+  std::array<Line, kLines> lines;
 
   alignas(kFlagSpacing) std::atomic<std::uint64_t> pieces{
       0};  ///< pieces that lie in the cells, since the beginning
@@ -140,6 +144,9 @@ struct PriorityBlock {
   /// sequence number.
   std::atomic<std::uint64_t> worded{0};
   std::array<char, 400> words{};
+
+  /// By line: what is contributed to an eager call that does not fit the line.
+  alignas(kFlagSpacing) std::array<std::array<std::byte, kEagerCallBytes>, kLines> eager_payloads;
 
   alignas(4096) std::array<std::array<std::byte, kSlotBytes>, 2> slots;
   alignas(4096) std::array<std::array<std::byte, kPieceBytes>, kCells> cells;
@@ -178,9 +185,13 @@ struct ControlBlock {
 // the cores once per call, where cells of fixed owners cost two crossings. Nothing else guards
 // a cell: a member writes to it only after it has read it itself.
 //
-// With more members a cell has several readers and stays its owner's. Two slots suffice,
-// since no member reaches call k + 2 before all have read call k. A member reads a piece
-// after it has written the next one, so four cells do.
+// With more members a cell has several readers and stays its owner's. Two slots suffice, since no member
+// reaches the second next call through slots before all have read this one. A member reads a piece after it
+// has written the next one, so four cells do.
+//
+// In an eager call members that only send do not wait for the others, and go ahead by less calls than they
+// have lines. Who may be that far ahead looks at the others' words before it ends the call, so that its next
+// line is always free.
 
 /// Where a line, slot or cell is: the `index`-th in the control block of `owner`.
 struct BufferLocation {
@@ -189,7 +200,16 @@ struct BufferLocation {
 };
 
 /// Which of its lines a member uses in call number `sequence`.
-[[nodiscard]] constexpr std::size_t line_of(std::uint64_t sequence) noexcept { return sequence % 2; }
+[[nodiscard]] constexpr std::size_t line_of(std::uint64_t sequence) noexcept { return sequence % kLines; }
+/// The same of what it has for the tree, where no call is eager.
+[[nodiscard]] constexpr std::size_t tree_line_of(std::uint64_t sequence) noexcept { return sequence % 2; }
+
+/// Whether the owner of the block has announced call number `sequence`, or a later one.
+[[nodiscard]] inline bool has_announced(const PriorityBlock& block, std::uint64_t sequence) noexcept {
+  const std::uint64_t word = block.lines[line_of(sequence)].word.load(std::memory_order_acquire);
+  return static_cast<std::int32_t>(static_cast<std::uint32_t>(word >> 32) -
+                                   static_cast<std::uint32_t>(sequence)) >= 0;
+}
 
 /// Where `member` puts what it contributes to the call that is the `number`-th to go through slots.
 [[nodiscard]] constexpr BufferLocation slot_of(int member, std::uint64_t number, int members) noexcept {

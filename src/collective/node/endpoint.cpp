@@ -11,7 +11,7 @@ Endpoint::Endpoint(std::shared_ptr<NodeGroup> group, int local_rank, Priority pr
       own_(*priority_blocks_[local_rank]),
       counter_(group_->counter()),
       is_plain_(counter_ == nullptr && group_->tree().empty()),
-      planner_(position_.size, priority),
+      planner_(position_.size, priority, is_eager() && priority == Priority::kNormal),
       failure_watch_(*group_, local_rank, priority, open_),
       pointers_(static_cast<std::size_t>(group_->size())),
       output_pointers_(static_cast<std::size_t>(group_->size())) {
@@ -34,6 +34,16 @@ void Endpoint::count_reads_of_lines() const {
 void Endpoint::count_reads_of(std::atomic<std::uint64_t> PriorityBlock::*flag, std::uint64_t count) const {
   for (int member = 0; counter_ != nullptr && member < position_.size; ++member)
     counter_->read(position_.rank, &(priority_block(member).*flag), count);
+}
+
+bool Endpoint::half_of_lines_are_free() noexcept {
+  const std::uint64_t target = open_.sequence + 1 - kLines / 2;
+  await(Awaited::kLine, target);
+  for (; open_.next_to_check < position_.size; ++open_.next_to_check) {
+    if (!has_announced(priority_block(open_.next_to_check), target)) return false;
+  }
+  all_have_announced_ = target;
+  return true;
 }
 
 bool Endpoint::all_have_pieces(std::uint64_t pieces) noexcept {

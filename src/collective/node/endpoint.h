@@ -44,6 +44,8 @@ namespace cohort::node {
 /// What every other member must do before this one goes on.
 enum class Awaited {
   kAnnouncements,  ///< of the call
+  kRoot,           ///< its announcement alone
+  kLine,           ///< of this member, which is free when all have come far enough
   kPieces,         ///< in the cells
   kTurn,           ///< pieces, which each member passes on after the one before it
   kDone,           ///< of direct and registered collectives, of shares, and of what one reduces for all
@@ -145,6 +147,8 @@ class Endpoint {
   void record_start() const noexcept { open_.recorder->start(open_.record); }
   void record_end() const noexcept { open_.recorder->end(open_.record); }
   void record_end_at_once() const noexcept { open_.recorder->end_at_once(open_.record); }
+  /// It has waited for nobody.
+  void record_end_at_arrival() const noexcept { open_.recorder->end_at_arrival(open_.record); }
 
   /// Opens the next collective. @throws the group's failure.
   void open(const CallPlan& plan) {
@@ -186,6 +190,8 @@ class Endpoint {
 
   /// Members look at each other's lines, and nobody counts these: what is fast has to know no more.
   [[nodiscard]] bool is_plain() const noexcept { return is_plain_; }
+  /// Whether rooted calls of few bytes are eager.
+  [[nodiscard]] bool is_eager() const noexcept { return is_plain_ && group_->is_eager(); }
   /// Whether announcements go along a tree: where the node has many members.
   [[nodiscard]] bool has_levels() const noexcept { return levels_.has_value(); }
   /// After `all_announced`, where there are levels and the contents go as one: what reaches all members.
@@ -207,10 +213,50 @@ class Endpoint {
       return open_.disagreement;
     }
     open_.next_to_check = members;
+    all_have_announced_ = open_.sequence;
     if (!is_plain_) [[unlikely]]
       count_reads_of_lines();
     return true;
   }
+
+  // ---- eager calls: where there are no levels, and nobody counts
+
+  /// The same of the root alone.
+  [[nodiscard]] bool root_announced(int root) noexcept {
+    await(Awaited::kRoot, static_cast<std::uint64_t>(root));
+    open_.next_to_check = root;
+    const Line& line = priority_block(root).lines[line_of(open_.sequence)];
+    const std::uint64_t word = line.word.load(std::memory_order_acquire);
+    open_.disagreement = word != open_.word && word >> 32 == open_.word >> 32;
+    return word == open_.word || open_.disagreement;
+  }
+
+  /// What `member` contributes, where it does not fit the line.
+  [[nodiscard]] std::byte* eager_payload(int member) const noexcept {
+    return priority_block(member).eager_payloads[line_of(open_.sequence)].data();
+  }
+
+  /// Whether the next line is known to be free: all have announced a call after the one that it was for.
+  [[nodiscard]] bool next_line_is_free() const noexcept {
+    return open_.sequence + 1 - all_have_announced_ < kLines;
+  }
+  // In a row of eager calls the way of a cache line takes longer than a call, so lines are fetched some calls
+  // ahead: those that this member is to write, and, where it is behind, those that `from` has written.
+  void prepare_eager_lines(std::size_t bytes) const noexcept {
+    const std::uint64_t later = open_.sequence + kEagerLookAhead;
+    if (later - all_have_announced_ >= kLines) return;
+    prefetch_to_write(&own_.lines[line_of(later)]);
+    if (bytes > kPayloadBytes) prefetch_to_write(own_.eager_payloads[line_of(later)].data());
+  }
+  void expect_eager_lines(int from, std::size_t bytes) const noexcept {
+    const PriorityBlock& theirs = priority_block(from);
+    const std::size_t line = line_of(open_.sequence + kEagerLookAhead);
+    prefetch_to_read(&theirs.lines[line]);
+    if (bytes > kPayloadBytes) prefetch_to_read(theirs.eager_payloads[line].data());
+  }
+
+  /// After looking at the others' words: whether half of the lines are, so that the next calls need not look.
+  [[nodiscard]] bool half_of_lines_are_free() noexcept;
 
   /// After `all_announced`: whether some member has called something else.
   [[nodiscard]] bool disagreement() const noexcept {
@@ -322,6 +368,8 @@ class Endpoint {
   [[nodiscard]] const std::optional<TuningTable>& tuning() const noexcept { return tuning_; }
 
  private:
+  static constexpr std::uint64_t kEagerLookAhead = 3;
+
   /// A turn may be as long as all other members' work, and who is waited for rings. This is for a missed
   /// ring.
   static constexpr std::chrono::milliseconds kNapUntilTurn{10};
@@ -382,6 +430,7 @@ class Endpoint {
   std::uint64_t pieces_ = 0;
   std::uint64_t calls_done_ = 0;
   bool cells_are_free_ = true;
+  std::uint64_t all_have_announced_ = 0;  ///< as this member knows; counted as `open_.sequence`
   std::vector<const std::byte*> pointers_;
   std::vector<std::byte*> output_pointers_;
   std::vector<MemberBuffers> member_buffers_;

@@ -10,6 +10,36 @@
 namespace cohort::node {
 namespace {
 
+bool is_from_root(const CollectiveCall& call) {
+  return traits_of(call.kind).pattern == CollectiveTraits::Pattern::kFromRoot;
+}
+
+/// Whether this member gets nothing from the others in an eager call.
+bool only_sends(const Endpoint& endpoint, const CollectiveCall& call) {
+  return (endpoint.position().rank == call.root) == is_from_root(call);
+}
+
+/// For the others: whether all is here that they get.
+bool has_come(Endpoint& endpoint, const CollectiveCall& call) {
+  return is_from_root(call) ? endpoint.root_announced(call.root) : endpoint.all_announced();
+}
+
+Task<> execute_eager(Endpoint& endpoint, const CollectiveCall& call, const CallPlan plan) {
+  const SmallCall small = begin_small(endpoint, call, plan);
+  if (!only_sends(endpoint, call)) {
+    co_await until([&] { return has_come(endpoint, call); });
+    if (endpoint.disagreement()) {
+      co_await endpoint.failure_watch().explain_disagreement(call);
+    }
+    collect_result(small);
+  } else if (call.kind == CollectiveKind::kScatter) {
+    collect_result(small);  // the root's own block
+  }
+  if (!endpoint.next_line_is_free()) {
+    co_await until([&] { return endpoint.half_of_lines_are_free(); });
+  }
+}
+
 Task<> execute_small(Endpoint& endpoint, const CollectiveCall& call, const CallPlan plan) {
   const SmallCall small = begin_small(endpoint, call, plan);
   co_await until([&] { return endpoint.all_announced(); });
@@ -166,10 +196,41 @@ Task<> execute_large(Endpoint& endpoint, const CollectiveCall& call, const CallP
   small.endpoint.wait_for(small.call, [&small] { return is_reduced(small); });
 }
 
+/// This member is behind those that send in eager calls.
+void expect_more(const Endpoint& endpoint, const CollectiveCall& call, std::size_t bytes) {
+  if (is_from_root(call)) return endpoint.expect_eager_lines(call.root, bytes);
+  for (int member = 0; member < endpoint.position().size; ++member) {
+    if (member != call.root) endpoint.expect_eager_lines(member, bytes);
+  }
+}
+
+void execute_eager_now(Endpoint& endpoint, const CollectiveCall& call, const CallPlan& plan) {
+  const SmallCall small = begin_small(endpoint, call, plan);
+  endpoint.record_arrival(call, plan);
+  if (only_sends(endpoint, call)) {
+    endpoint.record_end_at_arrival();
+    endpoint.prepare_eager_lines(plan.bytes);
+    if (call.kind == CollectiveKind::kScatter) collect_result(small);  // the root's own block
+  } else {
+    const auto is_here = [&] { return has_come(endpoint, call); };
+    if (!is_here())
+      endpoint.wait_for(call, is_here);
+    else
+      expect_more(endpoint, call, plan.bytes);
+    if (endpoint.disagreement()) [[unlikely]]
+      fail_by_disagreement(endpoint, call);
+    collect_result(small);
+    endpoint.record_end_at_once();
+  }
+  if (!endpoint.next_line_is_free()) [[unlikely]]
+    endpoint.wait_for(call, [&endpoint] { return endpoint.half_of_lines_are_free(); });
+}
+
 }  // namespace
 
 Task<> execute(Endpoint& endpoint, const CollectiveCall& call) {
   const CallPlan& plan = endpoint.planner().plan(call);
+  if (plan.eager) return execute_eager(endpoint, call, plan);
   return fits_slot(plan.bytes) ? execute_small(endpoint, call, plan) : execute_large(endpoint, call, plan);
 }
 
@@ -177,6 +238,7 @@ void execute_now(Endpoint& endpoint, const CollectiveCall& call) {
   const CallPlan& plan = endpoint.planner().plan(call);
   if (!fits_slot(plan.bytes)) [[unlikely]]
     return execute_large_now(endpoint, call, plan);
+  if (plan.eager) return execute_eager_now(endpoint, call, plan);
   const SmallCall small = begin_small(endpoint, call, plan);
   endpoint.record_arrival(call, plan);
   endpoint.wait_for(call, [&endpoint] { return endpoint.all_announced(); });

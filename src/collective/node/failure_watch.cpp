@@ -109,6 +109,24 @@ const PriorityBlock* FailureWatch::find_description(int member) const noexcept {
   return other.explained_number.load(std::memory_order_acquire) == open_.number + 1 ? &other : nullptr;
 }
 
+/// What a member has called that went ahead and may be in another call by now; nothing if it has not come.
+std::optional<CallSignature> FailureWatch::find_record(int member) const {
+  for (const CallEntry& entry : group_.control_block(member).record.entries) {
+    EntryFields fields;
+    if (read_entry(entry, fields) != EntryState::kWhole) continue;
+    const std::optional<RecordedCall> recorded = unpack(fields.call);
+    if (!recorded || is_message(recorded->kind) || recorded->number != open_.number) continue;
+    CollectiveCall call;
+    call.kind = recorded->kind;
+    call.dtype = recorded->dtype;
+    call.op = recorded->op;
+    call.root = recorded->root;
+    call.elements = recorded->elements;
+    return signature(call, open_.number);
+  }
+  return std::nullopt;
+}
+
 // Announcements are waited for one member after the other, or along a tree. Here a member that differs is
 // found although an earlier one is still missing, and wherever it is in the tree.
 void FailureWatch::notice_difference() noexcept {
@@ -147,7 +165,11 @@ Task<std::vector<MemberCall>> FailureWatch::collect_calls(const CollectiveCall& 
   std::vector<MemberCall> calls;
   for (int member = 0; member < group_.size(); ++member) {
     const PriorityBlock* const description = find_description(member);
-    if (description == nullptr) continue;
+    if (description == nullptr) {
+      if (const std::optional<CallSignature> recorded = find_record(member))
+        calls.push_back({group_.rank_of(member), *recorded, CallWords()});
+      continue;
+    }
     calls.push_back({group_.rank_of(member), description->signature,
                      has_worded(*description) ? from_line(description->words.data()) : CallWords()});
   }
@@ -169,6 +191,10 @@ Task<> FailureWatch::explain_disagreement(const CollectiveCall& call) {
 bool FailureWatch::has_done_what_is_awaited(int member) const noexcept {
   switch (open_.awaited) {
     case Awaited::kAnnouncements: return announced_word(member) >> 32 == open_.word >> 32;
+    case Awaited::kRoot:
+      return member != static_cast<int>(open_.awaited_count) ||
+             announced_word(member) >> 32 == open_.word >> 32;
+    case Awaited::kLine: return has_announced(priority_block(member), open_.awaited_count);
     case Awaited::kPieces:
     case Awaited::kTurn:
       return priority_block(member).pieces.load(std::memory_order_acquire) >= open_.awaited_count;

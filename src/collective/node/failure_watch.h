@@ -91,6 +91,7 @@ class FailureWatch {
   void record_purpose(const CollectiveCall& call);
   void put_in_words(const CollectiveCall& call);
   [[nodiscard]] const PriorityBlock* find_description(int member) const noexcept;
+  [[nodiscard]] std::optional<CallSignature> find_record(int member) const;
   void notice_difference() noexcept;
   void answer_questions();
   void require_nobody_left(const CollectiveCall& call);

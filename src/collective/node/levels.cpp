@@ -155,16 +155,16 @@ bool LevelAnnouncements::advance(OpenCall& open) noexcept {
     if (place_.is_top()) {
       if (open.contents.goes_as_one()) make_one(open);
     } else if (!place_.children.empty()) {
-      publish(own_.gathered[line_of(open.sequence)], open);
+      publish(own_.gathered[tree_line_of(open.sequence)], open);
     }
   }
   if (phase_ == Phase::kAwaitRelease) {
     if (!place_.is_top()) {
-      const Line& release = block(place_.parent).released[line_of(open.sequence)];
+      const Line& release = block(place_.parent).released[tree_line_of(open.sequence)];
       if (release.word.load(std::memory_order_acquire) != open.word) return false;
       take_release(open);
     }
-    if (!place_.children.empty()) publish(own_.released[line_of(open.sequence)], open);
+    if (!place_.children.empty()) publish(own_.released[tree_line_of(open.sequence)], open);
     phase_ = Phase::kReleased;
   }
   return true;
@@ -175,18 +175,17 @@ void LevelAnnouncements::begin(const OpenCall& open) noexcept {
   phase_ = Phase::kGather;
   next_child_ = 0;
   if (place_.children.empty()) return;
-  const std::size_t line = line_of(open.sequence);
-  std::memcpy(own_.all_payloads[line].data() + static_cast<std::size_t>(rank_) * spacing(open),
-              own_.lines[line].payload.data(), open.contents.payload_bytes);
+  std::memcpy(
+      own_.all_payloads[tree_line_of(open.sequence)].data() + static_cast<std::size_t>(rank_) * spacing(open),
+      own_.lines[line_of(open.sequence)].payload.data(), open.contents.payload_bytes);
 }
 
 /// True when all below this member have announced the same call as this one.
 bool LevelAnnouncements::gather(OpenCall& open) noexcept {
   for (; next_child_ < place_.children.size(); ++next_child_) {
     const TreeChild& child = place_.children[next_child_];
-    const std::size_t line = line_of(open.sequence);
-    const Line& theirs =
-        child.has_children ? block(child.member).gathered[line] : block(child.member).lines[line];
+    const Line& theirs = child.has_children ? block(child.member).gathered[tree_line_of(open.sequence)]
+                                            : block(child.member).lines[line_of(open.sequence)];
     const std::uint64_t word = theirs.word.load(std::memory_order_acquire);
     if (word >> 32 != open.word >> 32) return false;
     if (word != open.word || !take_payloads(child, open)) {
@@ -203,7 +202,8 @@ bool LevelAnnouncements::gather(OpenCall& open) noexcept {
 bool LevelAnnouncements::take_payloads(const TreeChild& child, const OpenCall& open) noexcept {
   if (open.contents.payload_bytes == 0) return true;
   const std::size_t line = line_of(open.sequence);
-  std::byte* const to = own_.all_payloads[line].data();
+  const std::size_t tree_line = tree_line_of(open.sequence);
+  std::byte* const to = own_.all_payloads[tree_line].data();
   const PriorityBlock& theirs = block(child.member);
   const std::size_t distance = spacing(open);
   const auto offset_of = [distance](int member) { return static_cast<std::size_t>(member) * distance; };
@@ -214,7 +214,7 @@ bool LevelAnnouncements::take_payloads(const TreeChild& child, const OpenCall& o
         range = {source, source + 1};
       }
       const std::size_t bytes = offset_of(range.end) - offset_of(range.begin);
-      std::memcpy(to + offset_of(range.begin), theirs.all_payloads[line].data() + offset_of(range.begin),
+      std::memcpy(to + offset_of(range.begin), theirs.all_payloads[tree_line].data() + offset_of(range.begin),
                   bytes);
       if (counter_ != nullptr) counter_->moved(rank_, child.member, bytes);
     }
@@ -227,7 +227,7 @@ bool LevelAnnouncements::take_payloads(const TreeChild& child, const OpenCall& o
 
 /// Reduces by rank, as everywhere.
 void LevelAnnouncements::make_one(const OpenCall& open) noexcept {
-  const std::size_t line = line_of(open.sequence);
+  const std::size_t line = tree_line_of(open.sequence);
   for (std::size_t member = 0; member < pointers_.size(); ++member)
     pointers_[member] = own_.all_payloads[line].data() + member * spacing(open);
   std::byte* const one = own_.released[line].payload.data();
@@ -239,7 +239,7 @@ void LevelAnnouncements::make_one(const OpenCall& open) noexcept {
 
 /// The parent's release brings the result or all payloads, which this member's children take from here.
 void LevelAnnouncements::take_release(const OpenCall& open) noexcept {
-  const std::size_t line = line_of(open.sequence);
+  const std::size_t line = tree_line_of(open.sequence);
   const PriorityBlock& parent = block(place_.parent);
   const bool as_one = open.contents.goes_as_one();
   const std::size_t bytes = as_one ? open.contents.payload_bytes : places_.size() * spacing(open);
@@ -264,13 +264,13 @@ void LevelAnnouncements::note_read(int member, const Line& line, std::size_t pay
 
 const std::byte* LevelAnnouncements::payload_of(int member, const OpenCall& open) const noexcept {
   const PriorityBlock& holder = place_.children.empty() ? block(place_.parent) : own_;
-  return holder.all_payloads[line_of(open.sequence)].data() +
+  return holder.all_payloads[tree_line_of(open.sequence)].data() +
          static_cast<std::size_t>(member) * spacing(open);
 }
 
 const std::byte* LevelAnnouncements::result(const OpenCall& open) const noexcept {
   const PriorityBlock& holder = place_.children.empty() ? block(place_.parent) : own_;
-  return holder.released[line_of(open.sequence)].payload.data();
+  return holder.released[tree_line_of(open.sequence)].payload.data();
 }
 
 int LevelAnnouncements::awaited_member() const noexcept {
@@ -282,6 +282,7 @@ int LevelAnnouncements::awaited_member() const noexcept {
 std::vector<int> LevelAnnouncements::find_idle(const std::vector<TreePlace>& places,
                                                PriorityBlock* const* blocks, std::uint64_t word) {
   const std::size_t line = line_of(word >> 32);
+  const std::size_t tree_line = tree_line_of(word >> 32);
   const auto has = [word](const Line& at) { return at.word.load(std::memory_order_acquire) == word; };
   std::vector<int> idle;
   for (std::size_t member = 0; member < places.size(); ++member) {
@@ -289,12 +290,12 @@ std::vector<int> LevelAnnouncements::find_idle(const std::vector<TreePlace>& pla
     if (place.children.empty()) continue;
     const auto announced = [&](const TreeChild& child) {
       const PriorityBlock& block = *blocks[child.member];
-      return has(child.has_children ? block.gathered[line] : block.lines[line]);
+      return has(child.has_children ? block.gathered[tree_line] : block.lines[line]);
     };
     const bool has_all = std::ranges::all_of(place.children, announced);
-    const bool may_release = place.is_top() ? has_all : has(blocks[place.parent]->released[line]);
-    const bool has_gathered = place.is_top() || has(blocks[member]->gathered[line]);
-    if ((has_all && !has_gathered) || (may_release && !has(blocks[member]->released[line])))
+    const bool may_release = place.is_top() ? has_all : has(blocks[place.parent]->released[tree_line]);
+    const bool has_gathered = place.is_top() || has(blocks[member]->gathered[tree_line]);
+    if ((has_all && !has_gathered) || (may_release && !has(blocks[member]->released[tree_line])))
       idle.push_back(static_cast<int>(member));
   }
   return idle;

@@ -53,6 +53,9 @@ class NodeCommunicatorImpl : public std::enable_shared_from_this<NodeCommunicato
   [[nodiscard]] std::string_view last_algorithm() const noexcept { return latest_->algorithm(); }
   [[nodiscard]] std::string_view last_choice() const noexcept { return to_string(latest_->reason()); }
   [[nodiscard]] std::vector<TuningFigure> tuning() const;
+  [[nodiscard]] std::size_t eager_bytes() const noexcept {
+    return endpoints_.front().is_eager() ? kEagerCallBytes : 0;
+  }
 
   void run(const CollectiveCall& call);
   [[nodiscard]] Work start(const CollectiveCall& call);
@@ -179,6 +182,8 @@ class NodeCommunicator final : public CommunicatorBase {
   [[nodiscard]] std::unique_ptr<NodeCommunicator> finish_split(NodeSplit& split) const;
 
   [[nodiscard]] const std::shared_ptr<NodeCommunicatorImpl>& impl() const noexcept { return impl_; }
+
+  [[nodiscard]] std::size_t eager_bytes() const noexcept override { return impl_->eager_bytes(); }
 
   void abort(const Error& error) override { impl_->abort(error); }
   [[nodiscard]] std::optional<Error> failure() override { return impl_->failure(); }

@@ -111,6 +111,9 @@ class NodeGroup {
     return timeout_of(call, timeout_);
   }
 
+  /// Whether members that only send go ahead in small calls; never where some are on other nodes.
+  [[nodiscard]] bool is_eager() const noexcept { return eager_ && members_.size() == blocks_.size(); }
+
   /// What a thread that waits calls every few microseconds; null: nothing.
   [[nodiscard]] auto while_waiting() const noexcept { return while_waiting_; }
 
@@ -188,6 +191,7 @@ class NodeGroup {
   std::chrono::duration<double> timeout_;
   void (*while_waiting_)();
   bool reproducible_;
+  bool eager_;
   bool blocks_in_heap_;
   bool any_thread_;
   std::function<const Error*()> fault_;

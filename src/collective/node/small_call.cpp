@@ -80,6 +80,7 @@ void finish_among_many(const SmallCall& small) {
   switch (small.way) {
     case SmallWay::kLine:
     case SmallWay::kSlot:
+    case SmallWay::kEager:
       if (!small.in_line() || !endpoint.has_levels())
         note_collected(endpoint, small.call, {0, small.plan.elements});
       return collect_result(small);

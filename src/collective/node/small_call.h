@@ -25,6 +25,7 @@ namespace cohort::node {
 enum class SmallWay : std::uint8_t {
   kLine,         ///< through the line; each takes what it needs of all contributions
   kSlot,         ///< the same through the slot
+  kEager,        ///< the same, in which members that only send do not wait for the others
   kReducedLine,  ///< what they contribute is reduced on its way along the tree
   kRootsLine,    ///< the root's contribution goes to all along the tree
   kShares,       ///< many members reduce what is in the slots in shares
@@ -32,7 +33,7 @@ enum class SmallWay : std::uint8_t {
 };
 
 /// As reports name it.
-inline constexpr std::array<std::string_view, 6> kSmallWayNames{"line", "slot",   "line",
+inline constexpr std::array<std::string_view, 7> kSmallWayNames{"line", "slot",   "eager", "line",
                                                                 "line", "shares", "by_one"};
 
 /// One call: what is known of it, and where its data lies.
@@ -48,10 +49,13 @@ struct SmallCall {
   [[nodiscard]] bool in_two_steps() const noexcept { return way >= SmallWay::kShares; }
 
   [[nodiscard]] std::byte* own_buffer() const noexcept {
-    return in_line() ? endpoint.own_payload() : endpoint.slot(endpoint.position().rank, slot_number);
+    if (in_line()) return endpoint.own_payload();
+    return plan.eager ? endpoint.eager_payload(endpoint.position().rank)
+                      : endpoint.slot(endpoint.position().rank, slot_number);
   }
   [[nodiscard]] const std::byte* buffer_of(int member) const noexcept {
-    return in_line() ? endpoint.payload_of(member) : endpoint.slot(member, slot_number);
+    if (in_line()) return endpoint.payload_of(member);
+    return plan.eager ? endpoint.eager_payload(member) : endpoint.slot(member, slot_number);
   }
   /// Those of all members, in memory of the endpoint.
   [[nodiscard]] std::span<const std::byte*> buffers() const noexcept {
@@ -94,7 +98,7 @@ inline void collect_result(const SmallCall& small) {
   const CollectiveCall& call = small.call;
   const CallPlan& plan = small.plan;
   const Position& position = small.endpoint.position();
-  const bool take_over = !small.in_line();
+  const bool take_over = small.way == SmallWay::kSlot;
   if (plan.bytes > 0) {
     if (call.kind != CollectiveKind::kAllReduce) {
       collect(call, plan.kernel, position, {0, plan.elements}, small.buffers(), take_over);
@@ -116,13 +120,17 @@ inline void collect_result(const SmallCall& small) {
                                            const CallPlan& plan) {
   endpoint.open(plan);
   SmallCall small{endpoint, call, plan};
-  if (!plan.in_line) {
-    small.way = SmallWay::kSlot;
-    small.slot_number = endpoint.next_slot();
+  if (plan.eager) {
+    small.way = SmallWay::kEager;
+  } else {
+    if (!plan.in_line) {
+      small.way = SmallWay::kSlot;
+      small.slot_number = endpoint.next_slot();
+    }
+    const auto members = static_cast<std::size_t>(endpoint.position().size);
+    if (endpoint.has_levels() || members * plan.bytes >= kLeastForOne) [[unlikely]]
+      small.way = choose_small_way(endpoint, call, plan);
   }
-  const auto members = static_cast<std::size_t>(endpoint.position().size);
-  if (endpoint.has_levels() || members * plan.bytes >= kLeastForOne) [[unlikely]]
-    small.way = choose_small_way(endpoint, call, plan);
   contribute_whole(small);
   endpoint.announce();
   // What the others do not wait for comes after.

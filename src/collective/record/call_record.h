@@ -179,6 +179,11 @@ class CallRecorder {
     call.entry->end.store(CallEntry::kEndedAtOnce, std::memory_order_release);
   }
 
+  /// It has ended right when it began: a stamp is saved. As above.
+  void end_at_arrival(const Entry& call) const noexcept {
+    call.entry->end.store(call.entry->arrival.load(std::memory_order_relaxed), std::memory_order_release);
+  }
+
   /// It has ended by an error of its own.
   void fail(const Entry& call) const noexcept {
     if (is_kept(call)) call.entry->end.store(CallEntry::kFailed, std::memory_order_release);
