@@ -39,6 +39,9 @@ class Communicators {
   /// Right before the end of MPI, on all its ranks. True for the one that is to say what became of the calls.
   [[nodiscard]] bool stop();
 
+  /// Between these two; before and after, all calls are the MPI's.
+  [[nodiscard]] bool are_running() const noexcept { return is_running_.load(std::memory_order_acquire); }
+
   /// What there is for this communicator, of which this is a collective. Null: nothing.
   /// `depends_on_order`: of its result, the bits do.
   [[nodiscard]] ServedCommunicator* find(MPI_Comm comm, bool depends_on_order) {
@@ -74,7 +77,7 @@ class Communicators {
   }
   /// Of a place that several communicators share, other threads may have taken it since the last call.
   [[nodiscard]] ServedCommunicator* known_as(MPI_Comm comm) noexcept {
-    if (!is_running_.load(std::memory_order_acquire)) return nullptr;
+    if (!are_running()) return nullptr;
     ServedCommunicator* const known = known_[place_of(comm)].load(std::memory_order_acquire);
     if (known != nullptr && known->comm.load(std::memory_order_relaxed) == comm) [[likely]]
       return known;

@@ -65,6 +65,8 @@ Counts counts_of;
 
 template <auto kAttempt, class... Arguments>
 Outcome attempt(Arguments... arguments) {
+  // Not even a datatype can be asked about then: a program may have sessions of MPI alone.
+  if (!Communicators::of_this_process().are_running()) return {.by = By::kMpiForCommunicator};
   Outcome outcome{.by = By::kMpiForArguments};
   try {
     outcome = kAttempt(arguments...);
