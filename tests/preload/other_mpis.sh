@@ -53,7 +53,7 @@ check() {
     done
     served=$(grep -c '^cohort: MPI_.* by Cohort' "$scratch/log" || true)
     printf '%-24s %-18s without: status %s; with: status %s, %s collectives by Cohort\n' "$name" "$program" "${result[@]}" "$served"
-    if [[ ${result[0]} == 0* && ${result[1]} != 0* ]] || ((served == 0)); then
+    if [[ ${result[0]} == 0* && (${result[1]} != 0* || $served == 0) ]]; then
       failed=1
       head -n 20 "$scratch/log"
     fi
