@@ -10,7 +10,7 @@
 #   --rounds N            times that each has a turn; default 5
 #   --size N              how long a run takes, roughly in proportion; default 4
 #
-# hpcc: HPC Challenge, a system of 500 times the size's root. lammps: a liquid of 4000 atoms, with its energies at every
+# hpcc: HPC Challenge, a system of 500 equations for each unit of size. lammps: a liquid of 4000 atoms, with its energies at every
 # step. pwscf: Quantum ESPRESSO, 8 atoms of silicon with the pseudopotential Si.pz-vbc of Debian's quantum-espresso-data.
 # meep: light in a bent guide. Programs and inputs lie in build/accelerate/CODE.
 set -euo pipefail
@@ -36,7 +36,7 @@ done
 
 # hpcc reads hpccinf.txt, and adds to hpccoutf.txt.
 input_of_hpcc() {
-  local n=$((size * 250))
+  local n=$((size * 500))
   sed -e "s/^1000  *Ns/$n Ns/" -e "s/^2  *Ps/1 Ps/" -e "s/^2  *Qs/$ranks Qs/" /usr/share/doc/hpcc/examples/_hpccinf.txt >hpccinf.txt
 }
 
@@ -56,7 +56,7 @@ neighbor 0.3 bin
 neigh_modify every 1 delay 0 check yes
 fix 1 all nve
 thermo 1
-run $((size * 200))
+run $((size * 300))
 END
 }
 
@@ -67,7 +67,7 @@ input_of_pwscf() {
   pseudo_dir = '/usr/share/espresso/pseudo'
 /
 &system
-  ibrav = 1, celldm(1) = 10.2, nat = 8, ntyp = 1, ecutwfc = $((size * 5))
+  ibrav = 1, celldm(1) = 10.2, nat = 8, ntyp = 1, ecutwfc = $((size * 8))
 /
 &electrons
   conv_thr = 1.0d-8
@@ -84,7 +84,7 @@ ATOMIC_POSITIONS alat
   Si 0.75 0.25 0.75
   Si 0.25 0.75 0.75
 K_POINTS automatic
-  2 2 2 1 1 1
+  4 4 4 0 0 0
 END
 }
 

@@ -405,8 +405,10 @@ void* cohort_shim_function(const char* name) {
   return nullptr;
 }
 
-/// Registers the destructor of a static object: of this library's, none. A program may call MPI_Finalize from a function
-/// that it has given to atexit() before MPI_Init, which runs after the destructors of what was loaded since.
-extern "C" int __cxa_atexit(void (*)(void*), void*, void*) noexcept {  // NOLINT(bugprone-reserved-identifier): the ABI's
+/// Registers the destructor of a static object: of this library's, none. A program may call MPI_Finalize from
+/// a function that it has given to atexit() before MPI_Init, which runs after the destructors of what was
+/// loaded since.
+extern "C" int __cxa_atexit(void (*)(void*), void*,
+                            void*) noexcept {  // NOLINT(bugprone-reserved-identifier): the ABI's
   return 0;
 }
