@@ -408,7 +408,5 @@ void* cohort_shim_function(const char* name) {
 /// Registers the destructor of a static object: of this library's, none. A program may call MPI_Finalize from
 /// a function that it has given to atexit() before MPI_Init, which runs after the destructors of what was
 /// loaded since.
-extern "C" int __cxa_atexit(void (*)(void*), void*,
-                            void*) noexcept {  // NOLINT(bugprone-reserved-identifier): the ABI's
-  return 0;
-}
+// NOLINTNEXTLINE(bugprone-reserved-identifier,readability-identifier-naming): the ABI's
+extern "C" int __cxa_atexit(void (*)(void*), void*, void*) noexcept { return 0; }
