@@ -75,7 +75,7 @@ bool Communicators::stop() {
   }
 }
 
-ServedCommunicator* Communicators::find_slowly(MPI_Comm comm) {
+ServedCommunicator* Communicators::find_slowly(MPI_Comm comm) noexcept {
   if (comm == MPI_COMM_NULL || comm == ending_comm) return nullptr;
   try {
     auto* served = static_cast<ServedCommunicator*>(mpi::attribute(comm, keyval_));
@@ -88,7 +88,7 @@ ServedCommunicator* Communicators::find_slowly(MPI_Comm comm) {
     served->comm.store(comm, std::memory_order_relaxed);
     known_[place_of(comm)].store(served, std::memory_order_release);
     return served;
-  } catch (const Error& error) {
+  } catch (const std::exception& error) {
     logging::warning("a collective is the MPI's: {}", error.what());
     return nullptr;
   }

@@ -40,13 +40,13 @@ class Communicators {
   /// Right before the end of MPI, on all its ranks. True for the one that is to say what became of the calls.
   [[nodiscard]] bool stop();
 
+  /// Between these two; before and after, all calls are the MPI's.
+  [[nodiscard]] bool are_running() const noexcept { return is_running_.load(std::memory_order_acquire); }
+
   /// What there is for this communicator, of which this is a collective. Null: nothing.
   /// `depends_on_order`: of its result, the bits do.
   [[nodiscard]] ServedCommunicator* find(MPI_Comm comm, bool depends_on_order) {
-    if (!is_running_.load(std::memory_order_acquire)) return nullptr;
-    ServedCommunicator* known = known_[place_of(comm)].load(std::memory_order_acquire);
-    if (known == nullptr || known->comm.load(std::memory_order_relaxed) != comm) [[unlikely]]
-      known = find_slowly(comm);
+    ServedCommunicator* const known = known_as(comm);
     if (known != nullptr && !known->is_decided) [[unlikely]]
       decide(comm, *known, depends_on_order);
     return known;
@@ -59,9 +59,8 @@ class Communicators {
 
   /// The MPI has carried out a collective of this communicator.
   void note_call(MPI_Comm comm) noexcept {
-    ServedCommunicator* const known = known_[place_of(comm)].load(std::memory_order_acquire);
-    if (known != nullptr && known->comm.load(std::memory_order_relaxed) == comm && !known->is_decided)
-      ++known->calls;
+    ServedCommunicator* const known = known_as(comm);
+    if (known != nullptr && !known->is_decided) ++known->calls;
   }
 
   [[nodiscard]] bool only_exact() const noexcept { return only_exact_; }
@@ -77,11 +76,19 @@ class Communicators {
     const auto value = (std::uint64_t)comm;  // NOLINT: a pointer or a number, as the ABI has it
     return (value * 0x9e3779b97f4a7c15) >> 58;
   }
+  /// Of a place that several communicators share, other threads may have taken it since the last call.
+  [[nodiscard]] ServedCommunicator* known_as(MPI_Comm comm) noexcept {
+    if (!are_running()) return nullptr;
+    ServedCommunicator* const known = known_[place_of(comm)].load(std::memory_order_acquire);
+    if (known != nullptr && known->comm.load(std::memory_order_relaxed) == comm) [[likely]]
+      return known;
+    return find_slowly(comm);
+  }
   static void move_mpi_on();
   static int forget(MPI_Comm comm, int keyval, void* value, void* state);
 
   void start_node();
-  ServedCommunicator* find_slowly(MPI_Comm comm);
+  ServedCommunicator* find_slowly(MPI_Comm comm) noexcept;
   void decide(MPI_Comm comm, ServedCommunicator& served, bool depends_on_order);
   void connect(MPI_Comm comm, ServedCommunicator& served);
   [[nodiscard]] ServedCommunicator& unused();

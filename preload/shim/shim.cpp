@@ -65,6 +65,8 @@ Counts counts_of;
 
 template <auto kAttempt, class... Arguments>
 Outcome attempt(Arguments... arguments) {
+  // Not even a datatype can be asked about then: a program may have sessions of MPI alone.
+  if (!Communicators::of_this_process().are_running()) return {.by = By::kMpiForCommunicator};
   Outcome outcome{.by = By::kMpiForArguments};
   try {
     outcome = kAttempt(arguments...);
@@ -402,3 +404,9 @@ void* cohort_shim_function(const char* name) {
   }
   return nullptr;
 }
+
+/// Registers the destructor of a static object: of this library's, none. A program may call MPI_Finalize from
+/// a function that it has given to atexit() before MPI_Init, which runs after the destructors of what was
+/// loaded since.
+// NOLINTNEXTLINE(bugprone-reserved-identifier,readability-identifier-naming): the ABI's
+extern "C" int __cxa_atexit(void (*)(void*), void*, void*) noexcept { return 0; }

@@ -38,10 +38,10 @@ failed=0
 check() {
   local name=$1 launcher=$2 seconds program result preloaded variables served status
   shift 2
-  for program in collectives errors; do
+  for program in collectives errors sessions; do
     "$@" -O1 -w -o "$scratch/$program" -x c "$here/$program.c" -x none "${libraries[@]}" -lm
   done
-  for program in collectives "errors arguments"; do
+  for program in collectives "errors arguments" sessions; do
     result=()
     for preloaded in no yes; do
       variables=()
@@ -53,7 +53,7 @@ check() {
     done
     served=$(grep -c '^cohort: MPI_.* by Cohort' "$scratch/log" || true)
     printf '%-24s %-18s without: status %s; with: status %s, %s collectives by Cohort\n' "$name" "$program" "${result[@]}" "$served"
-    if [[ ${result[0]} == 0* && ${result[1]} != 0* ]] || ((served == 0)); then
+    if [[ ${result[0]} == 0* && (${result[1]} != 0* || $served == 0) ]]; then
       failed=1
       head -n 20 "$scratch/log"
     fi
