@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cmath>
 #include <cstring>
 #include <fstream>
 #include <iterator>
@@ -17,7 +18,7 @@ namespace cohort::bench {
 namespace {
 
 constexpr const char* kHowToMake =
-    "measure one by cohort-bench COLLECTIVE --rounds 9 --format json --output FILE, or --report FILE";
+    "measure one by cohort-bench COLLECTIVE --rounds 25 --loops 1 --format json --output FILE, or --report FILE";
 
 /// What the fields of a row say of the calls, and not how long they took.
 constexpr const char* kSameCalls[] = {"collective", "dtype",    "op",     "members",
@@ -33,8 +34,12 @@ bool is_ours(const Json& row) { return row.at("library") == "cohort"; }
 
 /// Of each round. Reports of older programs have the median alone.
 std::vector<double> rounds_of(const Json& row) {
-  if (row.contains("rounds_us")) return row.at("rounds_us").get<std::vector<double>>();
-  return {row.at("median_us").get<double>()};
+  std::vector<double> times;
+  if (row.contains("rounds_us")) times = row.at("rounds_us").get<std::vector<double>>();
+  if (times.empty()) times.push_back(row.at("median_us").get<double>());
+  for (const double time : times)
+    if (!(time > 0 && std::isfinite(time))) throw UsageError("--baseline: {} is no time; {}", time, kHowToMake);
+  return times;
 }
 
 /// Null where the run has measured no peer at these calls.
@@ -96,7 +101,6 @@ ComparedRow compare_row(const Json& old, const Json& recent, const Json& baselin
                         std::optional<double> fail_below) {
   const std::vector<double> before = rounds_of(old);
   const std::vector<double> times = rounds_of(recent);
-  if (before.empty() || times.empty()) throw UsageError("--baseline: a row of it has no rounds; {}", kHowToMake);
   ComparedRow row{.what = recent.at("collective").get<std::string>(),
                   .bytes = recent.at("bytes").get<std::size_t>(),
                   .baseline_us = old.at("median_us").get<double>(),
@@ -208,8 +212,8 @@ void require_enough_rounds(const Json& baseline, std::size_t sizes, std::size_t 
   if (static_cast<double>(sizes) * least_chance(before, rounds) <= kMostFalseAlarms) return;
   throw UsageError(
       "--fail-below: {} round{} of the baseline and {} now are too few to show anything of {} size{}; measure both "
-      "with --rounds 9",
-      before, before == 1 ? "" : "s", rounds, sizes, sizes == 1 ? "" : "s");
+      "with --rounds {}",
+      before, before == 1 ? "" : "s", rounds, sizes, sizes == 1 ? "" : "s", kTestedRounds);
 }
 
 Comparison compare(std::span<const Json> baselines, const Json& now, std::optional<double> fail_below) {

@@ -26,6 +26,9 @@ namespace cohort::bench {
 /// not changed is called slower far less often.
 inline constexpr double kMostFalseAlarms = 0.01;
 
+/// By default, where something is tested: as many show 10 % where rounds differ by 3 %.
+inline constexpr int kTestedRounds = 25;
+
 /// Cohort's calls at a size that both runs have.
 struct ComparedRow {
   std::string what;  ///< `all_reduce`

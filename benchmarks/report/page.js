@@ -258,10 +258,10 @@ function resultsSection(rows) {
   const verdict = (row) => row.ratio_to_peer > 1 ? "good" : row.ratio_to_peer < 1 ? "bad" : "";
   return tableSection("Results", [
     {head: "bytes", value: (row) => sizeText(row.bytes)},
-    named("library", "library"), named("algorithm", "algorithm"), named("memory", "buffers"),
-    number("median us", "median_us"), number("least us", "min_us"), number("p99 us", "p99_us"),
-    number("iteration us", "iteration_us"), number("bus GB/s", "busbw_gbs"),
+    named("library", "library"), number("median us", "median_us"),
     {head: "ratio", value: (row) => three(row.ratio_to_peer), mark: (row) => row.library.startsWith("cohort") ? verdict(row) : ""},
+    number("bus GB/s", "busbw_gbs"), named("algorithm", "algorithm"), named("memory", "buffers"),
+    number("least us", "min_us"), number("p99 us", "p99_us"), number("iteration us", "iteration_us"),
     {head: "wrong", value: (row) => row.wrong ?? "–", mark: (row) => row.wrong > 0 ? "bad" : ""},
   ], rows, "ratio: the other library's median over this one's, so above 1 this one is faster; wrong: elements, empty where not checked.");
 }
@@ -327,7 +327,7 @@ function generalSections(name, value) {
 function show() {
   const environment = report.environment ?? {};
   const rows = Array.isArray(report.results) ? report.results : null;
-  const title = rows && rows.length > 0 ? `${rows[0].collective} of ${rows[0].dtype}` : environment.command_line ?? "cohort-bench";
+  const title = rows && rows.length > 0 ? `${rows[0].collective} of ${rows[0].dtype}` : (environment.command_line ?? "cohort-bench").split(" ").slice(0, 2).join(" ");
   document.title = `${title}: cohort-bench`;
   const children = [element("h1", {}, title), report.subject ? element("p", {class: "soft"}, report.subject) : null];
   if (report.comparison) {
@@ -335,9 +335,10 @@ function show() {
     children.push(element("p", {class: `verdict ${bound === null ? "" : slower ? "failed" : "passed"}`, id: "verdict"}, verdict));
   }
   if (rows) {
+    const rounds = rows[0]?.rounds_us?.length ?? 1;
     const method = report.method ?? "Each member writes its input, calls, and compares the whole result with the exact one; only " +
       "the call is timed. Times are those of the slowest member: the mean of a loop's calls, and the median of " +
-      `${rows[0]?.loops ?? "several"} loops, in which the libraries take turns.`;
+      `${rows[0]?.loops ?? "several"} loops${rounds > 1 ? ` in each of ${rounds} rounds` : ""}, in which the libraries take turns.`;
     children.push(element("p", {id: "method"}, method), plotsSection(seriesOf(rows)));
     if (report.comparison) children.push(comparisonSection(report.comparison));
     children.push(resultsSection(rows), choicesSection(rows));

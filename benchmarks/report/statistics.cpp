@@ -25,21 +25,26 @@ std::vector<std::size_t> doubled_ranks(const std::vector<double>& values) {
   return ranks;
 }
 
+/// In how many ways `count` of `all` can be chosen. As a double, whose 53 bits suffice for shares.
+double ways_to_choose(std::size_t count, std::size_t all) {
+  double ways = 1;
+  for (std::size_t k = 0; k < count; ++k) ways = ways * static_cast<double>(all - k) / static_cast<double>(k + 1);
+  return ways;
+}
+
 /// Of all ways to choose `count` of `ranks`: the shares whose sums are 0, 1, ...
 std::vector<double> shares_of_sums(const std::vector<std::size_t>& ranks, std::size_t count) {
   const std::size_t most = std::accumulate(ranks.begin(), ranks.end(), std::size_t{0});
-  // ways[k][s]: probability that of the ranks so far k were chosen, with the sum s. Each step divides, so that
-  // numbers stay small: the next rank is among those chosen in (k + 1) of (seen + 1) ways.
+  // ways[k][s]: how often k of the ranks seen so far have the sum s.
   std::vector<std::vector<double>> ways(count + 1, std::vector<double>(most + 1, 0.0));
   ways[0][0] = 1;
-  double all = 1;
+  std::size_t so_far = 0;
   for (std::size_t seen = 0; seen < ranks.size(); ++seen) {
+    so_far += ranks[seen];
     for (std::size_t k = std::min(seen + 1, count); k > 0; --k)
-      for (std::size_t sum = most; sum >= ranks[seen]; --sum)
-        ways[k][sum] += ways[k - 1][sum - ranks[seen]];
+      for (std::size_t sum = so_far; sum >= ranks[seen]; --sum) ways[k][sum] += ways[k - 1][sum - ranks[seen]];
   }
-  for (std::size_t k = 0; k < count; ++k)
-    all = all * static_cast<double>(ranks.size() - k) / static_cast<double>(k + 1);
+  const double all = ways_to_choose(count, ranks.size());
   for (double& share : ways[count]) share /= all;
   return ways[count];
 }
@@ -49,7 +54,11 @@ std::vector<double> shares_of_sums(const std::vector<std::size_t>& ranks, std::s
 double chance_of_larger(std::span<const double> before, std::span<const double> now) {
   std::vector<double> pooled(now.begin(), now.end());
   pooled.insert(pooled.end(), before.begin(), before.end());
-  const std::vector<std::size_t> ranks = doubled_ranks(pooled);
+  std::vector<std::size_t> ranks = doubled_ranks(pooled);
+  const auto is_even = [](std::size_t rank) { return rank % 2 == 0; };
+  // Without equal values, which is usual, half of the sums never occur.
+  if (std::ranges::all_of(ranks, is_even))
+    for (std::size_t& rank : ranks) rank /= 2;
   const auto last_of_now = ranks.begin() + static_cast<std::ptrdiff_t>(now.size());
   const std::size_t sum = std::accumulate(ranks.begin(), last_of_now, std::size_t{0});
   const std::vector<double> shares = shares_of_sums(ranks, now.size());
@@ -57,10 +66,7 @@ double chance_of_larger(std::span<const double> before, std::span<const double> 
 }
 
 double least_chance(std::size_t before, std::size_t now) {
-  double ways = 1;
-  for (std::size_t k = 0; k < now; ++k)
-    ways = ways * static_cast<double>(before + now - k) / static_cast<double>(k + 1);
-  return 1 / ways;
+  return 1 / ways_to_choose(now, before + now);
 }
 
 std::vector<double> corrected(std::span<const double> chances) {
