@@ -1,8 +1,9 @@
 # The table of against.sh, from measurements.csv. With `fail_below` it exits with 1 where the ratios of a row are shown to
 # be below that.
 #
-# The rounds of a row are pairs, so what slows the machine for longer than a round slows both. Their ratios are tested by
-# ranks [Wilcoxon 1945], since some pairs lie across such a change and are far off, in either direction.
+# The rounds of a row are pairs, so what slows the machine for longer than a round slows both. The test counts the rounds
+# whose ratio is below the bound, which is the sign test: some pairs lie across a change of the machine and are far off, in
+# either direction, and a test that weighs distances would hear these most.
 BEGIN { FS = "," }
 
 NR > 1 {
@@ -25,31 +26,19 @@ function median(n,    middle) {
   return n % 2 ? sorted[middle] : (sorted[middle] + sorted[middle + 1]) / 2
 }
 
-# chance_of_lower N BOUND: the probability that the values 1 to N of `sorted` are so far below `bound` if they lie around
-# it by chance: of all ways to give signs to the ranks of their distances, the share with as large a sum of those
-# below. Ranks are doubled, since equal distances share the mean of theirs.
-function chance_of_lower(n, bound,    i, j, k, count, distance, lower, value, sign, rank, sum, below, ways, larger, all) {
+# chance_of_lower N BOUND: the probability that of the values 1 to N of `sorted` so many are below `bound` if each is so in
+# one of two cases.
+function chance_of_lower(n, bound,    i, below, differ, ways, larger) {
   for (i = 1; i <= n; i++) {
-    value = log(sorted[i] / bound)
-    if (value == 0) continue
-    sign = value < 0
-    if (sign) value = -value
-    for (j = ++count - 1; j >= 1 && distance[j] > value; j--) { distance[j + 1] = distance[j]; lower[j + 1] = lower[j] }
-    distance[j + 1] = value
-    lower[j + 1] = sign
+    if (sorted[i] != bound) differ++
+    if (sorted[i] < bound) below++
   }
-  ways[0] = 1
-  for (i = 1; i <= count; i = j) {
-    for (j = i; j <= count && distance[j] == distance[i]; j++);
-    rank = i + j - 1
-    for (k = i; k < j; k++) {
-      if (lower[k]) below += rank
-      for (value = sum + 0; value >= 0; value--) if (value in ways) ways[value + rank] += ways[value]
-      sum += rank
-    }
+  ways = 2 ^ -differ
+  for (i = 0; i <= differ; i++) {
+    if (i >= below) larger += ways
+    ways *= (differ - i) / (i + 1)
   }
-  for (value in ways) { all += ways[value]; if (value + 0 >= below) larger += ways[value] }
-  return larger / all
+  return larger
 }
 
 # Holm's correction of chance[1] to chance[n]: where all lie around the bound, that any is called lower is no more
@@ -88,6 +77,21 @@ function ratios(row,    r, n) {
   return n + 0
 }
 
+# The same of all rows together: of each round, the median over the rows that both programs have. What makes all rows
+# slower shows here first, since what disturbs one row alone falls out.
+function ratios_of_all(    r, i, n, all) {
+  for (r = 1; r <= rounds; r++) {
+    n = 0
+    for (i = 1; i <= count; i++)
+      if ((rows[i], "old", r) in time && (rows[i], "new", r) in time) sorted[++n] = time[rows[i], "old", r] / time[rows[i], "new", r]
+    sort(n)
+    if (n) medians[++all] = median(n)
+  }
+  for (r = 1; r <= all; r++) sorted[r] = medians[r]
+  sort(all)
+  return all
+}
+
 END {
   width = 4
   for (i = 1; i <= count; i++) {
@@ -98,7 +102,9 @@ END {
     chance[++tested] = chance_of_lower(n, fail_below)
   }
   if (!compared) { print "against.sh: the two reports have no row in common" >"/dev/stderr"; exit 1 }
+  if (tested > 1) chance[++tested] = chance_of_lower(ratios_of_all(), fail_below)
   if (tested) correct(tested)
+  together = tested > compared
   tested = 0
   line = "%-" width "s %10s %10s %-4s %7s %7s %9s"
   printf line (fail_below == "" ? "" : "   chance") "\n", "row", "old", "new", "", "ratio", "least", "greatest"
@@ -116,6 +122,13 @@ END {
       if (chance[tested] <= 0.01) slower = slower sprintf("\n  %s: %.3f", row, ratio)
     }
     print ""
+  }
+  if (together) {
+    n = ratios_of_all()
+    ratio = median(n)
+    printf line " %8s\n", "all", "", "", "", sprintf("%.3f", ratio), sprintf("%.3f", sorted[1]), sprintf("%.3f", sorted[n]),
+      sprintf("%.4f", chance[++tested])
+    if (chance[tested] <= 0.01) slower = slower sprintf("\n  all: %.3f", ratio)
   }
   if (slower != "") { print "against.sh: slower than " fail_below " of the old speed:" slower >"/dev/stderr"; exit 1 }
 }

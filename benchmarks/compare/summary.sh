@@ -176,8 +176,10 @@ rows_of_report() {
           split(algorithm, chosen, "/"); algorithm = chosen[1]; choice = chosen[2]
         }
         rounds = call[key]; gsub(/^ /, "", rounds); gsub(/ /, ", ", rounds)
-        ratio = (part[1] in is_peer || !(bytes in fastest)) ? "null" : fastest[bytes] / best[place]
-        bandwidth = bytes / best[place] / 1000
+        # Where one rank has nothing to do, times are below the last digit.
+        has_time = best[place] > 0
+        ratio = (part[1] in is_peer || !(bytes in fastest) || !has_time) ? "null" : fastest[bytes] / best[place]
+        bandwidth = has_time ? bytes / best[place] / 1000 : 0
         printf "%s    {\"collective\": %s, \"library\": %s, \"algorithm\": %s, \"choice\": %s, \"dtype\": %s, \"op\": %s, " \
           "\"members\": %d, \"bytes\": %s, \"in_place\": %s, \"inputs\": \"rewritten\", \"buffers\": %s, " \
           "\"median_us\": %s, \"min_us\": %s, \"iteration_us\": %s, \"rounds_us\": [%s], \"algbw_gbs\": %.6f, \"busbw_gbs\": %.6f, " \
