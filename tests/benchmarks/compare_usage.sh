@@ -55,8 +55,10 @@ for runner in cohort-heap cohort-private own; do
   head -n 1 "$results/times.csv" | grep -q "$runner" || fail "times.csv has no column $runner"
 done
 
-same "report.json: rows, rounds, memory, command" "9 2 heap compare.sh" "$("$json_value" /results /results/0/rounds_us \
-  /results/0/buffers /environment/command_line <"$results/report.json" | paste -sd' ' | cut -d' ' -f1-4)"
+same "report.json: rows of Cohort, and of the program of one's own" "6 3" \
+  "$(grep -c '"library": "cohort"' "$results/report.json") $(grep -c '"library": "own"' "$results/report.json")"
+same "report.json: rounds, command" "2 compare.sh" "$("$json_value" /results/0/rounds_us /environment/command_line \
+  <"$results/report.json" | paste -sd' ' | cut -d' ' -f1-2)"
 grep -qF '"library":"own"' "$scratch/page.html" || fail "the page has no row of the program of one's own"
 
 echo "a peer that cannot be installed"
