@@ -67,8 +67,7 @@ ncclAllReduce, called per tensor and over one fused buffer.
 constexpr std::string_view kClosing = R"(
 Times are of the slowest member, in microseconds; GB is 1e9 bytes.
 
-Exit status: 0; 1 when an element was wrong, Cohort failed, or a size is slower than --fail-below allows; 2 for wrong
-usage.
+Exit status: 0; 1 when an element was wrong, a size slower (--fail-below) or Cohort failed; 2 for wrong usage.
 )";
 
 std::string with_options(std::string_view about, const std::vector<OptionsDescription>& groups) {
@@ -98,7 +97,9 @@ OptionsDescription sweep_options() {
       "what reads a peer's memory");
   add_option(options, "iterations", "N",
              "timed calls of each loop; default: what fits into 60 ms, 2 to 20000");
-  add_loops(options, "loops per size and library in a round, of which the median counts; default 5, with --fail-below 1");
+  add_loops(
+      options,
+      "loops per size and library in a round, of which the median counts; default 5, with --fail-below 1");
   add_option(options, "rounds", "N",
              "times that all sizes are measured, one after the other; default 1, with --fail-below 25");
   add_baseline_options(options);

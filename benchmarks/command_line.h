@@ -29,9 +29,10 @@
 namespace cohort::bench {
 
 /// For each type there are `measure(options, context)` and, for its result, `write_report`.
-using CommandOptions = std::variant<DispatchOptions, InputBenchOptions, CoordinatorOptions, ParametersOptions,
-                                    CheckpointBenchOptions, TrainerBenchOptions, SummaryBenchOptions,
-                                    ShardedOptimizerOptions, LinesOptions, SimulateOptions, StartOptions, RecordedOptions>;
+using CommandOptions =
+    std::variant<DispatchOptions, InputBenchOptions, CoordinatorOptions, ParametersOptions,
+                 CheckpointBenchOptions, TrainerBenchOptions, SummaryBenchOptions, ShardedOptimizerOptions,
+                 LinesOptions, SimulateOptions, StartOptions, RecordedOptions>;
 
 enum class CommandRanks { kOne, kAny };
 

@@ -68,11 +68,13 @@ void GivenOptions::refuse(std::initializer_list<const char*> options, std::strin
 }
 
 void add_baseline_options(OptionsDescription& options) {
-  options.add_options()("baseline", po::value<std::vector<std::string>>()->value_name("FILE "),
-                        "compare with an earlier run: its JSON report, or its page; with several, given one by one, the "
-                        "one that shows the least counts");
-  add_option(options, "fail-below", "RATIO",
-             "end with 1 where a test shows that a size has less than this part of a baseline's speed, as 0.95");
+  options.add_options()(
+      "baseline", po::value<std::vector<std::string>>()->value_name("FILE "),
+      "compare with an earlier run: its JSON report, or its page; with several, given one by one, the "
+      "one that shows the least counts");
+  add_option(
+      options, "fail-below", "RATIO",
+      "end with 1 where a test shows that a size has less than this part of a baseline's speed, as 0.95");
 }
 
 OptionsDescription report_options() {
@@ -91,7 +93,8 @@ RunOptions parse_report(const GivenOptions& given) {
   if (given.has("report")) run.page = given.text("report");
   run.baselines = given.texts("baseline");
   if (!given.has("fail-below")) return run;
-  if (run.baselines.empty()) throw UsageError("--fail-below: below what? Give an earlier run by --baseline FILE");
+  if (run.baselines.empty())
+    throw UsageError("--fail-below: below what? Give an earlier run by --baseline FILE");
   run.fail_below = parse_part("--fail-below", given.text("fail-below"));
   return run;
 }

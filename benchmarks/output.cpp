@@ -27,8 +27,8 @@ void open(std::ofstream& file, const char* option, const std::optional<std::stri
   if (!path) return;
   file.open(*path);
   if (file) return;
-  throw UsageError("{} {}: cannot be written ({}); name a file in a folder that exists and is yours", option, *path,
-                   std::strerror(errno));
+  throw UsageError("{} {}: cannot be written ({}); name a file in a folder that exists and is yours", option,
+                   *path, std::strerror(errno));
 }
 
 }  // namespace

@@ -23,7 +23,8 @@ class Output {
   /// @throws UsageError when a file cannot be written, or a baseline cannot be read.
   explicit Output(const RunOptions& run);
 
-  /// Before anything is measured. @throws UsageError when `rounds` of `sizes` sizes are too few for --fail-below.
+  /// Before anything is measured. @throws UsageError when `rounds` of `sizes` sizes are too few for
+  /// --fail-below.
   void require_enough_rounds(std::size_t sizes, std::size_t rounds) const;
 
   void begin(const Environment& environment, const std::string& subject);

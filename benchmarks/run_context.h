@@ -63,7 +63,7 @@ struct RunOptions {
   std::optional<std::string> output = {};
   std::optional<std::string> page = {};     ///< file for the report as a page
   std::vector<std::string> baselines = {};  ///< files of earlier results
-  std::optional<double> fail_below = {};    ///< the part of a baseline's speed from which on a size is too slow
+  std::optional<double> fail_below = {};  ///< the part of a baseline's speed from which on a size is too slow
 };
 
 /// What the report calls the memory of Cohort's tensors.

@@ -18,7 +18,8 @@ namespace cohort::bench {
 namespace {
 
 constexpr const char* kHowToMake =
-    "measure one by cohort-bench COLLECTIVE --rounds 25 --loops 1 --format json --output FILE, or --report FILE";
+    "measure one by cohort-bench COLLECTIVE --rounds 25 --loops 1 --format json --output FILE, or --report "
+    "FILE";
 
 /// What the fields of a row say of the calls, and not how long they took.
 constexpr const char* kSameCalls[] = {"collective", "dtype",    "op",     "members",
@@ -38,14 +39,16 @@ std::vector<double> rounds_of(const Json& row) {
   if (row.contains("rounds_us")) times = row.at("rounds_us").get<std::vector<double>>();
   if (times.empty()) times.push_back(row.at("median_us").get<double>());
   for (const double time : times)
-    if (!(time > 0 && std::isfinite(time))) throw UsageError("--baseline: {} is no time; {}", time, kHowToMake);
+    if (!(time > 0 && std::isfinite(time)))
+      throw UsageError("--baseline: {} is no time; {}", time, kHowToMake);
   return times;
 }
 
 /// Null where the run has measured no peer at these calls.
 const Json* peer_beside(const Json& row, const Json& results) {
   for (const Json& other : results) {
-    if (!is_ours(other) && other.at("bytes") == row.at("bytes") && other.at("dtype") == row.at("dtype")) return &other;
+    if (!is_ours(other) && other.at("bytes") == row.at("bytes") && other.at("dtype") == row.at("dtype"))
+      return &other;
   }
   return nullptr;
 }
@@ -85,8 +88,9 @@ void add_differences(const Json& before, const Json& now, std::span<const char* 
 }
 
 void require_results(const Json& report) {
-  const bool has_results = report.is_object() && report.contains("environment") && report.contains("results") &&
-                           report.at("results").is_array() && report.at("environment").is_object();
+  const bool has_results = report.is_object() && report.contains("environment") &&
+                           report.contains("results") && report.at("results").is_array() &&
+                           report.at("environment").is_object();
   if (!has_results) throw UsageError("--baseline: there are no results of a sweep in it; {}", kHowToMake);
 }
 
@@ -108,7 +112,8 @@ ComparedRow compare_row(const Json& old, const Json& recent, const Json& baselin
                   .speed = quotient(before, times)};
   if (!fail_below) return row;
   row.chance = chance_of(before, times, *fail_below);
-  const bool same_library = text_of(baseline.at("environment"), "mpi_library") == text_of(now.at("environment"), "mpi_library");
+  const bool same_library =
+      text_of(baseline.at("environment"), "mpi_library") == text_of(now.at("environment"), "mpi_library");
   if (!same_library) return row;
   const Json* const peer = peer_beside(recent, now.at("results"));
   const Json* const old_peer = peer_beside(old, baseline.at("results"));
@@ -134,8 +139,8 @@ std::string describe(const Json& environment) {
 }
 
 /// The comparison of a row with the baseline that counts; nothing where none has such a row.
-std::optional<ComparedRow> compare_with_all(const Json& recent, std::span<const Json> baselines, const Json& now,
-                                            std::optional<double> fail_below) {
+std::optional<ComparedRow> compare_with_all(const Json& recent, std::span<const Json> baselines,
+                                            const Json& now, std::optional<double> fail_below) {
   std::optional<ComparedRow> counts;
   for (const Json& baseline : baselines) {
     const Json* const old = find_row(baseline, recent);
@@ -147,7 +152,8 @@ std::optional<ComparedRow> compare_with_all(const Json& recent, std::span<const 
   return counts;
 }
 
-Comparison compare_checked(std::span<const Json> baselines, const Json& now, std::optional<double> fail_below) {
+Comparison compare_checked(std::span<const Json> baselines, const Json& now,
+                           std::optional<double> fail_below) {
   const Json& environment = now.at("environment");
   Comparison comparison{.baseline = describe(baselines.back().at("environment")), .fail_below = fail_below};
   if (baselines.size() > 1)
@@ -166,7 +172,9 @@ Comparison compare_checked(std::span<const Json> baselines, const Json& now, std
     if (auto row = compare_with_all(recent, baselines, now, fail_below)) comparison.rows.push_back(*row);
   }
   if (comparison.rows.empty())
-    throw UsageError("--baseline: it has none of these calls; collective, sizes, type, members and memory must be the same");
+    throw UsageError(
+        "--baseline: it has none of these calls; collective, sizes, type, members and memory must be the "
+        "same");
   if (!fail_below) return comparison;
   for (const Json& baseline : baselines) require_enough_rounds(baseline, comparison.rows.size(), rounds);
   std::vector<double> chances;
@@ -188,7 +196,8 @@ std::string Comparison::verdict() const {
   const auto slower = std::ranges::count_if(rows, &ComparedRow::slower);
   const std::string sizes = fmt::format("{} size{}", rows.size(), rows.size() == 1 ? "" : "s");
   if (slower == 0)
-    return fmt::format("passed: none of {} is shown to have less than {} of the baseline's speed", sizes, *fail_below);
+    return fmt::format("passed: none of {} is shown to have less than {} of the baseline's speed", sizes,
+                       *fail_below);
   return fmt::format("failed: {} of {} {} less than {} of the baseline's speed", slower, sizes,
                      slower == 1 ? "has" : "have", *fail_below);
 }
@@ -211,7 +220,8 @@ void require_enough_rounds(const Json& baseline, std::size_t sizes, std::size_t 
   const std::size_t before = rounds_of_baseline(baseline);
   if (static_cast<double>(sizes) * least_chance(before, rounds) <= kMostFalseAlarms) return;
   throw UsageError(
-      "--fail-below: {} round{} of the baseline and {} now are too few to show anything of {} size{}; measure both "
+      "--fail-below: {} round{} of the baseline and {} now are too few to show anything of {} size{}; "
+      "measure both "
       "with --rounds {}",
       before, before == 1 ? "" : "s", rounds, sizes, sizes == 1 ? "" : "s", kTestedRounds);
 }
@@ -240,21 +250,24 @@ Json to_json(const Comparison& comparison) {
                     {"beside_peer", row.beside_peer},
                     {"slower", row.slower}});
   }
-  return {{"baseline", comparison.baseline},   {"fail_below", or_null(comparison.fail_below)},
-          {"slower", comparison.is_slower()},  {"verdict", comparison.verdict()},
+  return {{"baseline", comparison.baseline},       {"fail_below", or_null(comparison.fail_below)},
+          {"slower", comparison.is_slower()},      {"verdict", comparison.verdict()},
           {"differences", comparison.differences}, {"rows", rows}};
 }
 
 std::string to_text(const Comparison& comparison) {
-  std::string text = fmt::format("\n# baseline: {}; speed: of the baseline's, with an interval of 95 %\n", comparison.baseline);
+  std::string text = fmt::format("\n# baseline: {}; speed: of the baseline's, with an interval of 95 %\n",
+                                 comparison.baseline);
   for (const std::string& difference : comparison.differences) text += fmt::format("# {}\n", difference);
-  text += fmt::format("\n{:>6} {:>11} {:>9} {:>7} {:>15} {:>9}\n", "size", "baseline us", "now us", "speed", "95 %", "chance");
+  text += fmt::format("\n{:>6} {:>11} {:>9} {:>7} {:>15} {:>9}\n", "size", "baseline us", "now us", "speed",
+                      "95 %", "chance");
   for (const ComparedRow& row : comparison.rows) {
     const std::string interval =
         row.speed.low ? fmt::format("{:.3f} to {:.3f}", *row.speed.low, *row.speed.high) : std::string("-");
     const std::string chance = row.chance ? fmt::format("{:.2g}", *row.chance) : std::string("-");
-    text += fmt::format("{:>6} {:>11} {:>9} {:>7.3f} {:>15} {:>9}{}\n", format_size(row.bytes), three_digits(row.baseline_us),
-                        three_digits(row.now_us), row.speed.estimate, interval, chance, row.slower ? " slower" : "");
+    text += fmt::format("{:>6} {:>11} {:>9} {:>7.3f} {:>15} {:>9}{}\n", format_size(row.bytes),
+                        three_digits(row.baseline_us), three_digits(row.now_us), row.speed.estimate, interval,
+                        chance, row.slower ? " slower" : "");
   }
   return text + "\n" + comparison.verdict();
 }

@@ -8,8 +8,8 @@ namespace {
 constexpr std::string_view kBegin = R"(<script type="application/json" id="report">)";
 constexpr std::string_view kEnd = "</script>";
 
-/// JSON in which nothing can end the script that it stands in, or begin a comment there. These letters occur in
-/// its texts alone, where an escape says the same.
+/// JSON in which nothing can end the script that it stands in, or begin a comment there. These letters occur
+/// in its texts alone, where an escape says the same.
 std::string harmless(const Json& report) {
   std::string text;
   for (const char letter : report.dump(-1, ' ', true, Json::error_handler_t::replace)) {

@@ -1,5 +1,5 @@
-// A report as a page: one file, which needs no network and shows what it has by itself. The results are in it as
-// JSON, as --format json writes them, so that it can be a baseline.
+// A report as a page: one file, which needs no network and shows what it has by itself. The results are in it
+// as JSON, as --format json writes them, so that it can be a baseline.
 #pragma once
 
 #include <ostream>

@@ -22,9 +22,11 @@ OptionsDescription recorded_options() {
 
 CommandOptions parse_recorded(const GivenOptions& given) {
   if (!given.has("results"))
-    throw UsageError("report: no results given; write --results FILE, a JSON report or a page of an earlier run");
+    throw UsageError(
+        "report: no results given; write --results FILE, a JSON report or a page of an earlier run");
   if (!given.has("report") && !given.has("baseline"))
-    throw UsageError("report: nothing to do; write --report FILE for a page, or --baseline FILE for a comparison");
+    throw UsageError(
+        "report: nothing to do; write --report FILE for a page, or --baseline FILE for a comparison");
   given.refuse({"format", "output"}, "the results are already in a file");
   return RecordedOptions{.results = given.text("results")};
 }
@@ -44,7 +46,8 @@ Command report_command() {
 RecordedResult measure(const RecordedOptions& options, const CommandContext& /*context*/) {
   try {
     RecordedResult result{.report = read_results("--results", options.results)};
-    if (!result.report.is_object()) throw UsageError("--results {}: is no report of cohort-bench", options.results);
+    if (!result.report.is_object())
+      throw UsageError("--results {}: is no report of cohort-bench", options.results);
     result.report.erase("comparison");  // of that run
     return result;
   } catch (const UsageError& error) {

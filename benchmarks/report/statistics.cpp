@@ -9,8 +9,8 @@
 namespace cohort::bench {
 namespace {
 
-/// Twice the rank of each value, so that values that are equal, which share the mean of their ranks, have whole
-/// numbers.
+/// Twice the rank of each value, so that values that are equal, which share the mean of their ranks, have
+/// whole numbers.
 std::vector<std::size_t> doubled_ranks(const std::vector<double>& values) {
   std::vector<std::size_t> order(values.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
@@ -28,7 +28,8 @@ std::vector<std::size_t> doubled_ranks(const std::vector<double>& values) {
 /// In how many ways `count` of `all` can be chosen. As a double, whose 53 bits suffice for shares.
 double ways_to_choose(std::size_t count, std::size_t all) {
   double ways = 1;
-  for (std::size_t k = 0; k < count; ++k) ways = ways * static_cast<double>(all - k) / static_cast<double>(k + 1);
+  for (std::size_t k = 0; k < count; ++k)
+    ways = ways * static_cast<double>(all - k) / static_cast<double>(k + 1);
   return ways;
 }
 
@@ -42,7 +43,8 @@ std::vector<double> shares_of_sums(const std::vector<std::size_t>& ranks, std::s
   for (std::size_t seen = 0; seen < ranks.size(); ++seen) {
     so_far += ranks[seen];
     for (std::size_t k = std::min(seen + 1, count); k > 0; --k)
-      for (std::size_t sum = so_far; sum >= ranks[seen]; --sum) ways[k][sum] += ways[k - 1][sum - ranks[seen]];
+      for (std::size_t sum = so_far; sum >= ranks[seen]; --sum)
+        ways[k][sum] += ways[k - 1][sum - ranks[seen]];
   }
   const double all = ways_to_choose(count, ranks.size());
   for (double& share : ways[count]) share /= all;
@@ -65,9 +67,7 @@ double chance_of_larger(std::span<const double> before, std::span<const double> 
   return std::min(1.0, std::accumulate(shares.begin() + static_cast<std::ptrdiff_t>(sum), shares.end(), 0.0));
 }
 
-double least_chance(std::size_t before, std::size_t now) {
-  return 1 / ways_to_choose(now, before + now);
-}
+double least_chance(std::size_t before, std::size_t now) { return 1 / ways_to_choose(now, before + now); }
 
 std::vector<double> corrected(std::span<const double> chances) {
   std::vector<std::size_t> order(chances.size());
@@ -89,7 +89,8 @@ Quotient quotient(std::span<const double> before, std::span<const double> now) {
     for (const double recent : now) quotients.push_back(old / recent);
   std::ranges::sort(quotients);
   Quotient result{.estimate = median(quotients)};
-  // As many of the outermost quotients lie outside as their number can be by chance in 1 of 40 cases on each side.
+  // As many of the outermost quotients lie outside as their number can be by chance in 1 of 40 cases on each
+  // side.
   constexpr double kOutside = 0.025;
   std::vector<std::size_t> ranks(before.size() + now.size());
   for (std::size_t i = 0; i < ranks.size(); ++i) ranks[i] = i + 1;

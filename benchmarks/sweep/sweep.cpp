@@ -153,8 +153,8 @@ class Sweep {
   Sweep(const SweepOptions& options, const RunOptions& run, const MemberContext& context)
       : options_(options), collective_(*options.collective), run_(run), context_(context) {}
 
-  /// The rows of one size: Cohort's and, where there is one, the peer's; of this round and those before, which are
-  /// in `rounds`.
+  /// The rows of one size: Cohort's and, where there is one, the peer's; of this round and those before,
+  /// which are in `rounds`.
   [[nodiscard]] std::vector<SweepRow> measure_size(std::size_t bytes, std::vector<Rounds>& rounds) const;
 
   /// Empty, or why the peer does not take part at this size.

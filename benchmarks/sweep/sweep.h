@@ -43,8 +43,8 @@ struct SweepRow {
   bool in_place = false;
   std::string inputs;   ///< `rewritten` before each call, or `kept`
   std::string buffers;  ///< `heap`, `private` or `gpu`
-  int loops = 0;       ///< of each round
-  int iterations = 0;  ///< of each loop
+  int loops = 0;        ///< of each round
+  int iterations = 0;   ///< of each loop
 
   // Of the slowest member. The time of a loop is the mean of its calls.
   double median_us = 0;     ///< over the loops of all rounds

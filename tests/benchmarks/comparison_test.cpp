@@ -108,8 +108,9 @@ TEST(QuotientOfSamples, HasTheTrueOneInItsInterval) {
   EXPECT_GE(inside, 950 - 20);  // three standard deviations of the trials' number
 }
 
-// A run as those that were measured: between two ranks on two virtual cores, times of the rounds spread by 3 %, some
-// are disturbed, and the whole machine is up to 2.5 times as slow in one run as in another, for the peer as well.
+// A run as those that were measured: between two ranks on two virtual cores, times of the rounds spread by 3
+// %, some are disturbed, and the whole machine is up to 2.5 times as slow in one run as in another, for the
+// peer as well.
 class Runs {
  public:
   explicit Runs(unsigned seed) : random_(seed) {}
@@ -148,9 +149,18 @@ class Runs {
     std::lognormal_distribution<double> spread(0, 0.03);
     std::bernoulli_distribution disturbed(0.05);
     for (double& time : times) time = usual * spread(random_) * (disturbed(random_) ? 1.6 : 1.0);
-    return {{"collective", "all_reduce"}, {"library", library}, {"algorithm", library}, {"dtype", "float32"},
-            {"op", "sum"},                {"members", 2},       {"bytes", bytes},       {"in_place", true},
-            {"inputs", "rewritten"},      {"buffers", "heap"},  {"median_us", median(times)}, {"rounds_us", times}};
+    return {{"collective", "all_reduce"},
+            {"library", library},
+            {"algorithm", library},
+            {"dtype", "float32"},
+            {"op", "sum"},
+            {"members", 2},
+            {"bytes", bytes},
+            {"in_place", true},
+            {"inputs", "rewritten"},
+            {"buffers", "heap"},
+            {"median_us", median(times)},
+            {"rounds_us", times}};
   }
 
   std::mt19937 random_;
@@ -242,7 +252,8 @@ std::string complaint(const Json& baseline, const Json& now, std::optional<doubl
 TEST(Comparing, RefusesWhatCannotBeCompared) {
   Runs runs(7);
   const Json now = runs.run({});
-  EXPECT_THAT(complaint(runs.run({.rounds = 1}), now, 0.95), HasSubstr("1 round of the baseline and 25 now are too few"));
+  EXPECT_THAT(complaint(runs.run({.rounds = 1}), now, 0.95),
+              HasSubstr("1 round of the baseline and 25 now are too few"));
   EXPECT_THAT(complaint(runs.run({.rounds = 1}), now, {}), IsEmpty());
   Json other = runs.run({});
   other["environment"]["cpu_model"] = "Another";
