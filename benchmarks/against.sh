@@ -8,12 +8,16 @@
 #   ARGUMENT              of cohort-bench, which both must know; default all-reduce
 #
 #   --ranks N             default 2; with 1, programs start without a launcher
-#   --rounds N            times that each has a turn; default 9
-#   --fail-below R        exits with 1 if the ratio of any row is below R, and names these rows
+#   --rounds N            times that each has a turn; default 9, with --fail-below 31
+#   --fail-below R        exits with 1 if a test shows that the ratio of any row is below R, as 0.95, and names these rows
 #   --cohort-bench PATH   this tree's program; default build/bin/cohort-bench, which is built first
 #
 # Times are medians over the rounds. A ratio is the old time over the new one, so above 1 this tree is faster; it is
 # taken in each round, and its median, least and greatest are printed.
+#
+# The test is the sign test, of how many rounds have a ratio below R, with Holm's correction for the number of rows. The
+# column chance is the probability that ratios of R look like these; up to 0.01 a row is slower. One more line, all, tests
+# the median over the rows of each round.
 #
 # The older tree lies in build/against/COMMIT, for the next time. In build/against are also log.txt, the programs'
 # messages, and measurements.csv, every single time. CMAKE_BUILD_PARALLEL_LEVEL limits the jobs of the compiler.
@@ -25,7 +29,7 @@ refuse() { echo "against.sh: $*; see --help" >&2; exit 2; }
 say() { echo "against.sh: $*" >&2; }
 fail() { say "$*"; exit 1; }
 
-ranks=2 rounds=9 fail_below='' new_program=''
+ranks=2 rounds='' fail_below='' new_program=''
 while (($#)); do
   case $1 in
     -h | --help) sed -n '2,/^set/s/^# \{0,1\}//p' "$0" | sed '$d'; exit ;;
@@ -42,6 +46,7 @@ while (($#)); do
   esac
   shift 2
 done
+[[ -n $rounds ]] || rounds=$([[ -n $fail_below ]] && echo 31 || echo 9)
 (($#)) || refuse "which commit?"
 commit=$1
 shift
@@ -141,6 +146,15 @@ run() {
     fail "the $which program's report has no times that this script knows: $(head -n 1 "$scratch/out")"
 }
 
+# Even if all ratios were below the bound, chance would do that in 1 of 2^rounds cases, and there are many rows.
+require_enough_rounds() {
+  [[ -n $fail_below ]] || return 0
+  local rows least
+  rows=$(awk -F, 'NR > 1 && !seen[$3]++ { count++ } END { print count + (count > 1) }' "$kept/measurements.csv")
+  least=$(awk -v rows="$rows" 'BEGIN { for (least = 1; rows / 2 ^ least > 0.01; least++); print least }')
+  ((rounds >= least)) || refuse "--rounds $rounds: with --fail-below $rows tests need at least $least rounds to show anything"
+}
+
 # A peer would only cost time.
 case $1 in
   all-* | reduce* | broadcast | barrier | gather | scatter | profile)
@@ -154,6 +168,7 @@ for ((round = 1; round <= rounds; ++round)); do
   if ((round % 2)); then
     run old "$old" "$round"
     run new "$new" "$round"
+    ((round > 1)) || require_enough_rounds
   else
     run new "$new" "$round"
     run old "$old" "$round"

@@ -21,6 +21,7 @@
 #include "given_options.h"
 #include "option_values.h"
 #include "peer.h"
+#include "report/comparison.h"
 
 namespace cohort::bench {
 
@@ -30,7 +31,7 @@ std::span<const Command> commands() {
                               coordinator_command(), parameters_command(),
                               checkpoint_command(),  trainer_command(),
                               summary_command(),     sharded_optimizer_command(),
-                              start_command()};
+                              start_command(),       report_command()};
   return all;
 }
 
@@ -66,7 +67,7 @@ ncclAllReduce, called per tensor and over one fused buffer.
 constexpr std::string_view kClosing = R"(
 Times are of the slowest member, in microseconds; GB is 1e9 bytes.
 
-Exit status: 0; 1 when an element was wrong or Cohort failed; 2 for wrong usage.
+Exit status: 0; 1 when an element was wrong, a size slower (--fail-below) or Cohort failed; 2 for wrong usage.
 )";
 
 std::string with_options(std::string_view about, const std::vector<OptionsDescription>& groups) {
@@ -96,7 +97,12 @@ OptionsDescription sweep_options() {
       "what reads a peer's memory");
   add_option(options, "iterations", "N",
              "timed calls of each loop; default: what fits into 60 ms, 2 to 20000");
-  add_loops(options, "loops per size and library, of which the median counts; default 5");
+  add_loops(
+      options,
+      "loops per size and library in a round, of which the median counts; default 5, with --fail-below 1");
+  add_option(options, "rounds", "N",
+             "times that all sizes are measured, one after the other; default 1, with --fail-below 25");
+  add_baseline_options(options);
   return options;
 }
 
@@ -296,7 +302,9 @@ SweepOptions parse_sweep(const GivenOptions& given, const Collective& collective
                                       to_string(Inputs::kRewritten), to_string(Inputs::kKept));
   sweep.harness.inputs = rewritten ? Inputs::kRewritten : Inputs::kKept;
   sweep.harness.check = parse_check(given);
-  sweep.harness.loops = given.loops();
+  sweep.harness.loops = given.loops(run.fail_below ? 1 : 5);
+  constexpr int kMostRounds = 99;
+  sweep.rounds = given.count("rounds", run.fail_below ? kTestedRounds : 1, kMostRounds);
   if (given.has("iterations")) {
     sweep.harness.iterations = parse_count("--iterations", given.text("iterations"), kMostIterations);
   }

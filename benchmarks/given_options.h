@@ -32,6 +32,8 @@ class GivenOptions {
 
   [[nodiscard]] bool has(const char* option) const { return values_.count(option) > 0; }
   [[nodiscard]] std::string text(const char* option, const char* otherwise = "") const;
+  /// Of an option that may be given several times.
+  [[nodiscard]] std::vector<std::string> texts(const char* option) const;
   /// A whole number from 1 to `most`. @throws UsageError for anything else.
   [[nodiscard]] int count(const char* option, int otherwise, int most) const;
   [[nodiscard]] int loops(int otherwise = 5) const;
@@ -54,8 +56,12 @@ auto parse_value(std::string_view option, Parse&& parse) {
   }
 }
 
+/// --baseline and --fail-below, of what reports a sweep.
+void add_baseline_options(OptionsDescription& options);
+
 /// Where the report goes, and in which form: options of all commands.
 [[nodiscard]] OptionsDescription report_options();
+/// And the baselines, where the command has such options.
 [[nodiscard]] RunOptions parse_report(const GivenOptions& given);
 
 }  // namespace cohort::bench

@@ -92,7 +92,9 @@ void take_part(const Run& run, const MemberContext& context) {
     for (const ProfileRow& row : result.rows) wrong += row.wrong.value_or(0);
     if (wrong > 0) throw AgreedError("{} elements were wrong", wrong);
   }
+  const std::string why = context.output == nullptr ? "" : context.output->compare();
   const bool written = context.output == nullptr || context.output->end();
+  if (context.team->from_first(why.empty() ? 1 : 0) == 0) throw AgreedError("{}", why);
   if (context.team->from_first(written ? 1 : 0) == 0) {
     throw AgreedError("{}", kNotWritten);
   }
@@ -220,7 +222,13 @@ Plan make_plan(const mpi::Session& session, const std::vector<std::string>& argu
     if (plan.line.run.device == DeviceKind::kCuda)
       static_cast<void>(gpus_of_threads(plan.line.run.threads.value_or(1)));
     plan.model = model_of(plan.line);
-    if (session.rank() == 0) plan.output.emplace(plan.line.run);
+    if (session.rank() == 0) {
+      plan.output.emplace(plan.line.run);
+      if (const auto* sweep = std::get_if<SweepOptions>(&plan.line.task)) {
+        const std::size_t sizes = sweep->collective->moves_data() ? sizes_in(sweep->sizes).size() : 1;
+        plan.output->require_enough_rounds(sizes, static_cast<std::size_t>(sweep->rounds));
+      }
+    }
   } catch (const UsageError& error) {
     plan.mistake = error.what();
   }
@@ -237,8 +245,11 @@ ExitStatus run_command(const Run& run, const CommandTask& task, mpi::Session& se
           if (output != nullptr) output->write(run.environment, result);
         },
         task.options);
-    if (output == nullptr || output->end()) return kSuccess;
-    complain(kNotWritten);
+    const std::string why = output == nullptr ? "" : output->compare();
+    const bool written = output == nullptr || output->end();
+    if (!why.empty()) complain(why);
+    if (!written) complain(kNotWritten);
+    if (why.empty() && written) return kSuccess;
   } catch (const AgreedError& error) {
     if (output != nullptr) complain(error.what());
   }

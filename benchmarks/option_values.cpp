@@ -62,6 +62,16 @@ double parse_milliseconds(std::string_view option, const std::string& text) {
   return milliseconds;
 }
 
+double parse_part(std::string_view option, const std::string& text) {
+  double part = 0;
+  const auto [stopped, status] = std::from_chars(text.data(), text.data() + text.size(), part);
+  // The comparison is false for what is not a number, too.
+  const bool in_range = part > 0 && part <= 1;
+  if (status != std::errc() || stopped != text.data() + text.size() || !in_range)
+    throw UsageError("{} {}: write a number above 0 and up to 1, for example 0.95", option, text);
+  return part;
+}
+
 bool parse_choice(std::string_view option, const std::string& text, std::string_view first,
                   std::string_view second) {
   if (text == first) return true;

@@ -14,6 +14,9 @@ namespace cohort::bench {
 /// @throws UsageError unless `text` is a number of milliseconds from 0 to an hour.
 [[nodiscard]] double parse_milliseconds(std::string_view option, const std::string& text);
 
+/// @throws UsageError unless `text` is a number above 0 and at most 1.
+[[nodiscard]] double parse_part(std::string_view option, const std::string& text);
+
 /// True for `first`, false for `second`. @throws UsageError for anything else.
 [[nodiscard]] bool parse_choice(std::string_view option, const std::string& text, std::string_view first,
                                 std::string_view second);

@@ -1,4 +1,4 @@
-// What rank 0 prints: the report, to standard output or a file, and complaints to standard error.
+// What rank 0 prints: the report, to standard output or a file, as a page, and complaints to standard error.
 #pragma once
 
 #include <fstream>
@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "environment.h"
+#include "report/recorded.h"
 #include "run_context.h"
 #include "sweep/sweep.h"
 
@@ -19,12 +20,19 @@ void complain(const std::string& text);
 
 class Output {
  public:
-  /// @throws UsageError when the output file cannot be written.
+  /// @throws UsageError when a file cannot be written, or a baseline cannot be read.
   explicit Output(const RunOptions& run);
+
+  /// Before anything is measured. @throws UsageError when `rounds` of `sizes` sizes are too few for
+  /// --fail-below.
+  void require_enough_rounds(std::size_t sizes, std::size_t rounds) const;
 
   void begin(const Environment& environment, const std::string& subject);
   void add(std::span<const SweepRow> rows);
   void note(const std::string& text);
+
+  /// With the baselines, where there are some. Says why the run fails by that; empty otherwise.
+  [[nodiscard]] std::string compare();
 
   /// The whole report of a command that is no sweep, instead of the above.
   template <class Result>
@@ -33,6 +41,8 @@ class Output {
       write_report(format, stream, environment, result);
     });
   }
+  /// The same of results that another run has written.
+  void write(const Environment& environment, const RecordedResult& result);
 
   /// Completes the reports; there is nothing to do the second time. False when something could not
   /// be written, unless its reader wants no more, as `head` after some lines.
@@ -45,6 +55,10 @@ class Output {
 
   Format format_;
   std::ofstream file_;
+  std::ofstream page_;
+  std::vector<Json> baselines_;
+  std::optional<double> fail_below_;
+  SweepDocument document_;  ///< of a sweep
   std::vector<std::unique_ptr<SweepReport>> reports_;
   bool environment_to_stderr_ = false;  ///< CSV has no place for it
 };

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -60,6 +61,9 @@ struct RunOptions {
   bool reproducible = false;        ///< Cohort's results do not depend on the placement
   Format format = Format::kTable;
   std::optional<std::string> output = {};
+  std::optional<std::string> page = {};     ///< file for the report as a page
+  std::vector<std::string> baselines = {};  ///< files of earlier results
+  std::optional<double> fail_below = {};  ///< the part of a baseline's speed from which on a size is too slow
 };
 
 /// What the report calls the memory of Cohort's tensors.

@@ -112,6 +112,106 @@ summarize() {
   } | tee "$output/table.txt"
 }
 
+# json_text TEXT: as a string of JSON.
+json_text() {
+  local text=$1
+  text=${text//\\/\\\\}
+  text=${text//\"/\\\"}
+  text=${text//[[:cntrl:]]/ }
+  printf '"%s"' "$text"
+}
+
+# The environment as cohort-bench sees it, on lines of their own; of the launch of every Cohort run here.
+environment() {
+  timeout "$limit" mpirun -n "$ranks" "${cohort_binding[@]}" "$cohort_bench" barrier --peer none --iterations 1 --loops 1 \
+    --format json --output "$scratch/environment.json" </dev/null >>"$log" 2>&1 || return 1
+  sed -n '/^  "environment": {$/,/^  },$/p' "$scratch/environment.json" |
+    COMMAND=$(json_text "compare.sh ${arguments[*]}") awk '/^    "command_line": / { print "    \"command_line\": " ENVIRON["COMMAND"] ","; next } { print }'
+}
+
+# rows_of_report: a runner's row at each size, with its best setting, as cohort-bench has it in JSON.
+rows_of_report() {
+  awk -F, -v peers="${ready[*]}" -v collective="${collective//-/_}" -v dtype="$dtype" -v ranks="$ranks" \
+    -v in_place="$([[ $in_place == yes ]] && echo true || echo false)" -v factor="$(awk "BEGIN { print $(bus_factor) }")" '
+    function median(list,    n, i, j, value, sorted) {
+      n = split(list, sorted, " ")
+      for (i = 2; i <= n; i++) {
+        value = sorted[i]
+        for (j = i - 1; j >= 1 && sorted[j] + 0 > value + 0; j--) sorted[j + 1] = sorted[j]
+        sorted[j + 1] = value
+      }
+      return n % 2 ? sorted[(n + 1) / 2] : (sorted[n / 2] + sorted[n / 2 + 1]) / 2
+    }
+    function text(value) { gsub(/[\\"]/, "\\\\&", value); return "\"" value "\"" }
+    NR == 1 { next }
+    {
+      place = $1 SUBSEP $4
+      if (!(place in seen)) { seen[place] = ""; order[++places] = place }
+      key = place SUBSEP $2
+      if (!(key in call)) settings[place] = settings[place] (settings[place] == "" ? "" : "\n") $2
+      call[key] = call[key] " " $5
+      iteration[key] = iteration[key] " " $7
+      if (!(key in least) || $6 + 0 < least[key]) least[key] = $6 + 0
+      if ($8 == "wrong") wrong[place] = 1
+    }
+    END {
+      count = split(peers, list, " ")
+      for (i = 1; i <= count; i++) is_peer[list[i]]
+      for (i = 1; i <= places; i++) {
+        n = split(settings[order[i]], names, "\n")
+        for (s = 1; s <= n; s++) {
+          time = median(call[order[i] SUBSEP names[s]])
+          if (s == 1 || time < best[order[i]]) { best[order[i]] = time; setting[order[i]] = names[s] }
+        }
+        split(order[i], part, SUBSEP)
+        if (part[1] in is_peer && (!(part[2] in fastest) || best[order[i]] < fastest[part[2]])) fastest[part[2]] = best[order[i]]
+      }
+      for (i = 1; i <= places; i++) {
+        place = order[i]
+        split(place, part, SUBSEP)
+        library = part[1]; bytes = part[2]; key = place SUBSEP setting[place]
+        buffers = "private"; algorithm = setting[place]; choice = "library"
+        if (library ~ /^cohort-/) {
+          buffers = substr(library, 8); library = "cohort"
+          split(algorithm, chosen, "/"); algorithm = chosen[1]; choice = chosen[2]
+        }
+        rounds = call[key]; gsub(/^ /, "", rounds); gsub(/ /, ", ", rounds)
+        # Where one rank has nothing to do, times are below the last digit.
+        has_time = best[place] > 0
+        ratio = (part[1] in is_peer || !(bytes in fastest) || !has_time) ? "null" : fastest[bytes] / best[place]
+        bandwidth = has_time ? bytes / best[place] / 1000 : 0
+        printf "%s    {\"collective\": %s, \"library\": %s, \"algorithm\": %s, \"choice\": %s, \"dtype\": %s, \"op\": %s, " \
+          "\"members\": %d, \"bytes\": %s, \"in_place\": %s, \"inputs\": \"rewritten\", \"buffers\": %s, " \
+          "\"median_us\": %s, \"min_us\": %s, \"iteration_us\": %s, \"rounds_us\": [%s], \"algbw_gbs\": %.6f, \"busbw_gbs\": %.6f, " \
+          "\"ratio_to_peer\": %s, \"wrong\": %s}", i == 1 ? "" : ",\n", text(collective), text(library), text(algorithm), \
+          text(choice), text(collective == "barrier" ? "none" : dtype), text(collective ~ /reduce/ ? "sum" : "none"), ranks, bytes, \
+          in_place, text(collective == "barrier" ? "none" : buffers), best[place], least[key], median(iteration[key]), rounds, \
+          bandwidth, bandwidth * factor, ratio, place in wrong ? 1 : 0
+      }
+      print ""
+    }' "$output/measurements.csv"
+}
+
+# The page comes from cohort-bench, out of a report in its form.
+write_page() {
+  local words="in place" facts
+  [[ $in_place == yes ]] || words="out of place"
+  [[ $collective != barrier ]] || words="no data"
+  facts=$(environment) || { say "no page: cohort-bench cannot tell the environment, see $log"; return; }
+  {
+    echo "{"
+    echo "$facts"
+    echo "  \"subject\": $(json_text "$collective, $words, $ranks ranks, beside: ${ready[*]:-no peer}"),"
+    echo "  \"method\": $(json_text "Each library is in a program of its own, and all take turns in each of $rounds rounds; what counts is the median over the rounds, with the best of a library's settings. Each member writes its input, calls, and compares the whole result; only the call is timed, on the slowest member."),"
+    echo "  \"results\": ["
+    rows_of_report
+    echo "  ],"
+    echo "  \"notes\": []"
+    echo "}"
+  } >"$output/report.json"
+  "$cohort_bench" report --results "$output/report.json" --report "$page" 2>>"$log" || say "no page: see $log"
+}
+
 # Bus bandwidth over bytes per time, as benchmarks/bandwidth.h has it.
 bus_factor() {
   case $collective in

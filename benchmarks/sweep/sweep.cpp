@@ -128,13 +128,34 @@ CohortFunction cohort_function(const Collective& collective) {
   throw Internal("{} has no entry in the table of Cohort's calls", collective.name);
 }
 
+/// What was measured of one library at one size, round after round.
+struct Rounds {
+  std::vector<double> median_us;  ///< of each round
+  std::vector<double> p99_us;
+  // Of the loops of all rounds.
+  std::vector<double> call_us;
+  std::vector<double> iteration_us;
+  int iterations = 0;
+  std::optional<std::uint64_t> wrong;
+
+  void add(const Measurement& measurement) {
+    median_us.push_back(median(measurement.call_us));
+    p99_us.push_back(percentile(measurement.single_us, 99));
+    call_us.insert(call_us.end(), measurement.call_us.begin(), measurement.call_us.end());
+    iteration_us.insert(iteration_us.end(), measurement.iteration_us.begin(), measurement.iteration_us.end());
+    iterations = measurement.iterations;
+    if (measurement.wrong) wrong = wrong.value_or(0) + *measurement.wrong;
+  }
+};
+
 class Sweep {
  public:
   Sweep(const SweepOptions& options, const RunOptions& run, const MemberContext& context)
       : options_(options), collective_(*options.collective), run_(run), context_(context) {}
 
-  /// The rows of one size: Cohort's and, where there is one, the peer's.
-  [[nodiscard]] std::vector<SweepRow> measure_size(std::size_t bytes) const;
+  /// The rows of one size: Cohort's and, where there is one, the peer's; of this round and those before,
+  /// which are in `rounds`.
+  [[nodiscard]] std::vector<SweepRow> measure_size(std::size_t bytes, std::vector<Rounds>& rounds) const;
 
   /// Empty, or why the peer does not take part at this size.
   [[nodiscard]] std::string why_no_peer(std::size_t bytes) const;
@@ -148,7 +169,7 @@ class Sweep {
   [[nodiscard]] CohortCall cohort_call(const Role& role, const Buffers& buffers) const;
   [[nodiscard]] PeerCall peer_call(const Role& role) const;
   [[nodiscard]] Contender peer_contender(const Role& role, const Buffers& buffers, const OffHost* gpu) const;
-  [[nodiscard]] SweepRow to_row(const Role& role, const Measurement& measurement) const;
+  [[nodiscard]] SweepRow to_row(const Role& role, const Rounds& rounds) const;
   [[nodiscard]] std::optional<double> memory_limit(const Role& role) const;
   void label(std::span<SweepRow> rows) const;
 
@@ -219,8 +240,8 @@ std::optional<double> Sweep::memory_limit(const Role& role) const {
                               *context_.team, *context_.clock);
 }
 
-SweepRow Sweep::to_row(const Role& role, const Measurement& measurement) const {
-  const double call_us = median(measurement.call_us);
+SweepRow Sweep::to_row(const Role& role, const Rounds& rounds) const {
+  const double call_us = median(rounds.call_us);
   const std::size_t bytes = role.elements * size_of(run_.dtype);
   const double algbw = algorithm_bandwidth(bytes, call_us);
   return {
@@ -237,20 +258,21 @@ SweepRow Sweep::to_row(const Role& role, const Measurement& measurement) const {
       .inputs = std::string(to_string(options_.harness.inputs)),
       .buffers = {},
       .loops = options_.harness.loops,
-      .iterations = measurement.iterations,
+      .iterations = rounds.iterations,
       .median_us = call_us,
-      .min_us = *std::min_element(measurement.call_us.begin(), measurement.call_us.end()),
-      .p99_us = percentile(measurement.single_us, 99),
-      .iteration_us = median(measurement.iteration_us),
+      .min_us = *std::min_element(rounds.call_us.begin(), rounds.call_us.end()),
+      .p99_us = median(rounds.p99_us),
+      .iteration_us = median(rounds.iteration_us),
+      .rounds_us = rounds.median_us,
       .algbw_gbs = algbw,
       .busbw_gbs = algbw * collective_.bus_factor(role.members),
       .ratio_to_peer = {},
-      .wrong = measurement.wrong,
+      .wrong = rounds.wrong,
       .memory_limit_us = {},
   };
 }
 
-std::vector<SweepRow> Sweep::measure_size(std::size_t bytes) const {
+std::vector<SweepRow> Sweep::measure_size(std::size_t bytes, std::vector<Rounds>& rounds) const {
   const Role role = role_for(bytes);
   const bool on_cpu = run_.device == DeviceKind::kCpu;
   const bool with_peer = context_.peer != nullptr && why_no_peer(bytes).empty();
@@ -279,9 +301,11 @@ std::vector<SweepRow> Sweep::measure_size(std::size_t bytes) const {
   const std::vector<Measurement> measurements =
       measure(collective_, role, values, contenders, options_.harness, *context_.team, *context_.clock);
 
+  rounds.resize(measurements.size());
   std::vector<SweepRow> rows;
-  for (const Measurement& measurement : measurements) {
-    rows.push_back(to_row(role, measurement));
+  for (std::size_t i = 0; i < measurements.size(); ++i) {
+    rounds[i].add(measurements[i]);
+    rows.push_back(to_row(role, rounds[i]));
     rows.back().memory_limit_us = limit;
   }
   label(rows);
@@ -328,15 +352,20 @@ void run_sweep(const SweepOptions& options, const RunOptions& run, const MemberC
   const Sweep sweep(options, run, context);
   const std::vector<std::size_t> sizes = sweep.sizes();
   // A rehearsal: the first calls of a run are slow, whatever their size.
-  (void)sweep.measure_size(sizes.front());
+  std::vector<Rounds> rehearsed;
+  (void)sweep.measure_size(sizes.front(), rehearsed);
 
   std::uint64_t wrong = 0;
   std::string why_no_peer;
-  for (const std::size_t bytes : sizes) {
-    const std::vector<SweepRow> rows = sweep.measure_size(bytes);
-    for (const SweepRow& row : rows) wrong += row.wrong.value_or(0);
-    if (why_no_peer.empty()) why_no_peer = sweep.why_no_peer(bytes);
-    if (context.output != nullptr) context.output->add(rows);
+  std::vector<std::vector<Rounds>> measured(sizes.size());
+  for (int round = 1; round <= options.rounds; ++round) {
+    for (std::size_t i = 0; i < sizes.size(); ++i) {
+      const std::vector<SweepRow> rows = sweep.measure_size(sizes[i], measured[i]);
+      if (round < options.rounds) continue;
+      for (const SweepRow& row : rows) wrong += row.wrong.value_or(0);
+      if (why_no_peer.empty()) why_no_peer = sweep.why_no_peer(sizes[i]);
+      if (context.output != nullptr) context.output->add(rows);
+    }
   }
   if (context.output != nullptr && context.communicator->name() == "staged")
     context.output->note("Cohort's calls went through the host, not NCCL");

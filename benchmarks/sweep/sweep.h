@@ -6,12 +6,16 @@
 #include <optional>
 #include <ostream>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <cohort/collective/reduce_op.h>
 
 #include "environment.h"
 #include "harness.h"
 #include "option_values.h"
+#include "report.h"
+#include "report/comparison.h"
 #include "run_context.h"
 
 namespace cohort::bench {
@@ -22,6 +26,7 @@ struct SweepOptions {
   ReduceOp op = ReduceOp::kSum;
   bool in_place = false;
   HarnessOptions harness = {};
+  int rounds = 1;  ///< times that all sizes are measured, one after the other
 };
 
 /// What was measured of one library at one size: a row of the report.
@@ -38,14 +43,15 @@ struct SweepRow {
   bool in_place = false;
   std::string inputs;   ///< `rewritten` before each call, or `kept`
   std::string buffers;  ///< `heap`, `private` or `gpu`
-  int loops = 0;
-  int iterations = 0;  ///< of each loop
+  int loops = 0;        ///< of each round
+  int iterations = 0;   ///< of each loop
 
   // Of the slowest member. The time of a loop is the mean of its calls.
-  double median_us = 0;     ///< over the loops
+  double median_us = 0;     ///< over the loops of all rounds
   double min_us = 0;        ///< over the loops
-  double p99_us = 0;        ///< over all single calls
+  double p99_us = 0;        ///< over all single calls; of several rounds, the median
   double iteration_us = 0;  ///< median over the loops, with writing the input and reading the result
+  std::vector<double> rounds_us = {};  ///< of each round: the median of its loops
 
   double algbw_gbs = 0;
   double busbw_gbs = 0;
@@ -66,11 +72,31 @@ class SweepReport {
   virtual void add(const SweepRow& row) = 0;
   /// A remark on the results.
   virtual void note(const std::string& text) = 0;
+  virtual void compare(const Comparison& comparison) = 0;
   virtual void end() = 0;
 };
 
 /// `stream` outlives the report.
 [[nodiscard]] std::unique_ptr<SweepReport> make_sweep_report(Format format, std::ostream& stream);
+
+/// What a JSON report has.
+class SweepDocument final : public SweepReport {
+ public:
+  SweepDocument() = default;
+  /// What an earlier run has written.
+  explicit SweepDocument(Json json) : json_(std::move(json)) {}
+
+  void begin(const Environment& environment, const std::string& subject) override;
+  void add(const SweepRow& row) override;
+  void note(const std::string& text) override;
+  void compare(const Comparison& comparison) override;
+  void end() override {}
+
+  [[nodiscard]] const Json& json() const { return json_; }
+
+ private:
+  Json json_;
+};
 
 /// What is measured against what, in words.
 [[nodiscard]] std::string describe(const SweepOptions& sweep, const RunOptions& run);

@@ -34,14 +34,16 @@ class CsvReport final : public SweepReport {
     stream_ << std::endl;  // each row at once: sweeps take long and may be cut short
   }
 
-  void note(const std::string& /*text*/) override {}  // a reader of CSV expects rows only
+  // A reader of CSV expects rows only.
+  void note(const std::string& /*text*/) override {}
+  void compare(const Comparison& /*comparison*/) override {}
   void end() override {}
 
  private:
   std::ostream& stream_;
 };
 
-Json to_json(const SweepRow& row) {
+Json row_to_json(const SweepRow& row) {
   return {{"collective", row.collective},
           {"library", row.library},
           {"algorithm", row.algorithm},
@@ -60,6 +62,7 @@ Json to_json(const SweepRow& row) {
           {"min_us", row.min_us},
           {"p99_us", row.p99_us},
           {"iteration_us", row.iteration_us},
+          {"rounds_us", row.rounds_us},
           {"algbw_gbs", row.algbw_gbs},
           {"busbw_gbs", row.busbw_gbs},
           {"ratio_to_peer", or_null(row.ratio_to_peer)},
@@ -74,21 +77,17 @@ class JsonReport final : public SweepReport {
  public:
   explicit JsonReport(std::ostream& stream) : stream_(stream) {}
 
-  void begin(const Environment& environment, const std::string& /*subject*/) override {
-    environment_ = bench::to_json(environment);
+  void begin(const Environment& environment, const std::string& subject) override {
+    document_.begin(environment, subject);
   }
-  void add(const SweepRow& row) override { results_.push_back(to_json(row)); }
-  void note(const std::string& text) override { notes_.push_back(text); }
-  void end() override {
-    stream_ << Json{{"environment", environment_}, {"results", results_}, {"notes", notes_}}.dump(2)
-            << std::endl;
-  }
+  void add(const SweepRow& row) override { document_.add(row); }
+  void note(const std::string& text) override { document_.note(text); }
+  void compare(const Comparison& comparison) override { document_.compare(comparison); }
+  void end() override { stream_ << document_.json().dump(2) << std::endl; }
 
  private:
   std::ostream& stream_;
-  Json environment_;
-  Json results_ = Json::array();
-  Json notes_ = Json::array();
+  SweepDocument document_;
 };
 
 template <class T>
@@ -150,6 +149,7 @@ class TableReport final : public SweepReport {
   }
 
   void note(const std::string& text) override { stream_ << text << "\n"; }
+  void compare(const Comparison& comparison) override { stream_ << to_text(comparison) << "\n"; }
   void end() override { stream_.flush(); }
 
  private:
@@ -162,6 +162,19 @@ class TableReport final : public SweepReport {
 };
 
 }  // namespace
+
+void SweepDocument::begin(const Environment& environment, const std::string& subject) {
+  json_ = {{"environment", to_json(environment)},
+           {"subject", subject},
+           {"results", Json::array()},
+           {"notes", Json::array()}};
+}
+
+void SweepDocument::add(const SweepRow& row) { json_["results"].push_back(row_to_json(row)); }
+
+void SweepDocument::note(const std::string& text) { json_["notes"].push_back(text); }
+
+void SweepDocument::compare(const Comparison& comparison) { json_["comparison"] = to_json(comparison); }
 
 std::unique_ptr<SweepReport> make_sweep_report(Format format, std::ostream& stream) {
   switch (format) {

@@ -62,6 +62,19 @@ for text in "$scratch/out" "$home/report.json"; do
 done
 [[ $("$json_value" /environment/date <"$scratch/report.json") =~ ^20[0-9-]{8}T[0-9:]{8}Z$ ]] || fail "the date is not ISO 8601 in UTC"
 
+echo "a page, which is a baseline: without a test, and with one that the machine's noise cannot fail"
+succeeds "${program[@]}" all-reduce --iterations 10 --loops 1 --rounds 9 --sizes 4:64 --report "$scratch/page.html"
+same "heads of pages" 1 "$(grep -c '<!DOCTYPE html>' "$scratch/page.html")"
+succeeds "${program[@]}" all-reduce --iterations 10 --loops 1 --rounds 9 --sizes 4:64 --baseline "$scratch/page.html" \
+  --fail-below 0.0001 --format json --output "$scratch/compared.json"
+grep -q '^passed: none of 3 sizes' "$scratch/out" || fail "no verdict: $(cat "$scratch/out")"
+same "json: rounds, compared rows, slower" "9 3 false" "$("$json_value" /results/0/rounds_us /comparison/rows \
+  /comparison/slower <"$scratch/compared.json" | paste -sd' ')"
+capture "${program[@]}" all-reduce --iterations 10 --rounds 2 --sizes 4:64 --baseline "$scratch/page.html" --fail-below 0.9
+same "status of too few rounds" 2 "$status"
+grep -q 'too few to show anything of 3 sizes' "$scratch/err" || fail "it says: $(cat "$scratch/err")"
+succeeds "${program[@]}" barrier --iterations 3 --report "$scratch/page.html"
+
 echo "table: at most 110 columns"
 succeeds "${bench[@]}" --sizes 16K
 same "wide lines" 0 "$(grep -vc '^.\{0,110\}$' "$scratch/out")"

@@ -44,6 +44,17 @@ refuses "write --model FILE" profile
 refuses "cannot be read" profile --model "$scratch/missing.csv"
 echo "tensor,size" >"$scratch/other.csv"
 refuses "instead of 'name,elements'" profile --model "$scratch/other.csv"
+refuses "Give an earlier run" all-reduce --fail-below 0.95
+echo '{}' >"$scratch/empty.json"
+for part in 0 1.01 fast; do refuses "above 0 and up to 1" all-reduce --baseline "$scratch/empty.json" --fail-below "$part"; done
+refuses "no results of a sweep" all-reduce --baseline "$scratch/empty.json" --fail-below 0.95
+refuses "cannot be read" all-reduce --baseline "$scratch/missing.json"
+refuses "cannot be written" all-reduce --sizes 4 --report "$scratch/missing/report.html"
+refuses "unrecognised option" dispatch --baseline "$scratch/empty.json"
+refuses "no results given" report
+refuses "nothing to do" report --results "$scratch/empty.json"
+refuses "already in a file" report --results "$scratch/empty.json" --report "$scratch/page.html" --format json
+ends 1 "cannot be read" report --results "$scratch/missing.json" --report "$scratch/page.html"
 COHORT_LOG_LEVLE=info refuses "did you mean COHORT_LOG_LEVEL" all-reduce
 
 # Some launchers take a second over each failure, so only what ranks do differently is tried on two:

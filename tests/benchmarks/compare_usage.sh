@@ -2,11 +2,11 @@
 # The help and the mistakes of compare.sh, and a comparison without any peer, for peers may have
 # to be downloaded.
 #
-#   compare_usage.sh COMPARE_SH COHORT_BENCH PEER_SWEEP
+#   compare_usage.sh COMPARE_SH COHORT_BENCH PEER_SWEEP JSON_VALUE
 set -euo pipefail
 # shellcheck source=tests/benchmarks/checks.sh
 source "$(dirname "${BASH_SOURCE[0]}")/checks.sh"
-compare=$1 cohort_bench=$2 peer_sweep=$3
+compare=$1 cohort_bench=$2 peer_sweep=$3 json_value=$4
 
 # refuses ADVICE ARGUMENT...: status 2, no output, and one line that contains ADVICE.
 refuses() {
@@ -21,7 +21,7 @@ refuses() {
 
 echo "help"
 succeeds "$compare" --help
-for option in --collective --sizes --dtype --in-place --ranks --rounds --only-peers --peers --extra --cohort-bench --output; do
+for option in --collective --sizes --dtype --in-place --ranks --rounds --only-peers --peers --extra --cohort-bench --output --report; do
   grep -q -- "^  $option " "$scratch/out" || fail "the help does not explain $option"
 done
 
@@ -46,7 +46,7 @@ echo "a comparison with a program of one's own"
 results=$scratch/results
 own="'$peer_sweep' all-reduce --sizes 64:1K --label own"
 succeeds "$compare" --only-peers debian-mpich --peers "$scratch/peers" --output "$results" --cohort-bench "$cohort_bench" \
-  --sizes 64:1K --ranks 1 --rounds 2 --extra own="$own" --extra broken=false
+  --sizes 64:1K --ranks 1 --rounds 2 --extra own="$own" --extra broken=false --report "$scratch/page.html"
 grep -q "broken failed in round 2" "$scratch/err" || fail "nothing is said of a program that fails: $(cat "$scratch/err")"
 grep -q "cohort-heap us *ratio .*own us" "$scratch/out" || fail "no table: $(cat "$scratch/out")"
 same "sizes" "64 256 1024" "$(tail -n +2 "$results/summary.csv" | cut -d, -f1 | paste -sd' ')"
@@ -54,6 +54,12 @@ for runner in cohort-heap cohort-private own; do
   same "$runner: measurements, all right" 6 "$(grep -c "^$runner,.*,right$" "$results/measurements.csv")"
   head -n 1 "$results/times.csv" | grep -q "$runner" || fail "times.csv has no column $runner"
 done
+
+same "report.json: rows of Cohort, and of the program of one's own" "6 3" \
+  "$(grep -c '"library": "cohort"' "$results/report.json") $(grep -c '"library": "own"' "$results/report.json")"
+same "report.json: rounds, command" "2 compare.sh" "$("$json_value" /results/0/rounds_us /environment/command_line \
+  <"$results/report.json" | paste -sd' ' | cut -d' ' -f1-2)"
+grep -qF '"library":"own"' "$scratch/page.html" || fail "the page has no row of the program of one's own"
 
 echo "a peer that cannot be installed"
 mkdir "$scratch/no_pip"
