@@ -159,6 +159,31 @@ def test_a_killed_rank_is_named_at_once():
         assert seconds < 10
 
 
+def rank_that_is_stopped(rank, size, limit):
+    processes = [None] * size
+    dist.all_gather_object(processes, os.getpid())
+    dist.distributed_c10d._set_pg_timeout(datetime.timedelta(seconds=limit))
+    if rank == 1:
+        os.kill(os.getpid(), signal.SIGSTOP)
+        return None
+    begin = time.monotonic()
+    try:
+        with pytest.raises(RuntimeError) as error:
+            dist.all_reduce(torch.ones(3))
+    finally:
+        os.kill(processes[1], signal.SIGCONT)
+    return str(error.value), time.monotonic() - begin
+
+
+def test_a_stopped_rank_is_named_at_the_deadline():
+    limit = 0.4
+    results = run_ranks(rank_that_is_stopped, 3, limit, fails=True)
+    for rank in (0, 2):
+        text, seconds = results[rank]
+        assert "member 1" in text and "all_reduce" in text and "timeout" in text
+        assert limit <= seconds + 0.05 and seconds < 10
+
+
 def rank_that_aborts(rank, size):
     group = dist.new_group([0, 1])
     work = None
