@@ -250,6 +250,25 @@ def test_split_group_and_sequence_numbers(rank, size):
 
 
 @on_ranks(2)
+def test_a_backend_for_each_kind_of_device(rank, size):
+    # gloo stands for NCCL, which PyTorch refuses where there is no GPU.
+    store = dist.distributed_c10d._get_default_store()
+    dist.destroy_process_group()
+    dist.init_process_group(
+        f"cpu:{BACKEND},cuda:gloo", store=dist.PrefixStore("two", store), rank=rank, world_size=size
+    )
+    group = dist.group.WORLD
+    assert group._get_backend(torch.device("cpu")).name() == BACKEND
+    tensor = torch.ones(3)
+    dist.all_reduce(tensor)
+    assert (tensor == 2).all()
+    pair = dist.new_group([0, 1])
+    dist.all_reduce(tensor, group=pair)
+    assert (tensor == 4).all()
+    dist.barrier()
+
+
+@on_ranks(2)
 def test_tensors_of_the_shared_heap(rank, size):
     if BACKEND != "cohort":
         return
