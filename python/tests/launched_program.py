@@ -69,7 +69,7 @@ def main():
     store = dist.TCPStore(sys.argv[1], 29501, size, rank == 0, limit)
     dist.init_process_group("cohort", store=store, rank=rank, world_size=size, timeout=limit)
     check_sums(rank, size)
-    print(f"rank {rank} of {size} on {socket.gethostname()}", flush=True)
+    print(f"rank {rank} of {size} on {socket.gethostname()};", flush=True)
     dist.barrier()
     if "--bandwidth" in sys.argv:
         print_bandwidth(rank)

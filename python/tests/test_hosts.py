@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -27,7 +28,7 @@ def hosts(command, *options, program, timeout=150):
 
 def assert_all_ranks(done):
     assert done.returncode == 0, done.stdout + done.stderr
-    said = sorted(line for line in done.stdout.splitlines() if line.startswith("rank "))
+    said = sorted(re.findall(r"rank . of . on [^;]+", done.stdout))  # mpirun mixes lines that come at once
     assert said == [f"rank {rank} of 4 on n{rank // 2}" for rank in range(4)]
 
 
@@ -43,4 +44,5 @@ def test_ranks_of_srun_on_two_hosts():
 def test_a_stopped_rank_of_another_host_is_named():
     done = hosts("run", "--ranks-per-host", "1", program=[*RANK, "--stop"])
     assert done.returncode != 0
-    assert "all_reduce" in done.stderr and "member 1 (worker 1, host n1" in done.stderr, done.stderr
+    # At the deadline; or, where the machine is so busy that this takes longer, by its silence.
+    assert re.search(r"DistBackendError: all_reduce.*worker 1(, | \()host n1", done.stderr), done.stderr
