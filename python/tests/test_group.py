@@ -268,6 +268,13 @@ def test_a_backend_for_each_kind_of_device(rank, size):
     dist.barrier()
 
 
+@on_ranks(1)
+def test_pytorchs_recorder_is_for_who_asks(rank, size):
+    hooks = getattr(dist.distributed_c10d._world, "pg_flight_recorder_hooks", {})
+    asked = BACKEND == "cohort" and bool(os.environ.get("TORCH_FR_BUFFER_SIZE"))
+    assert bool(hooks) == asked
+
+
 @on_ranks(2)
 def test_tensors_of_the_shared_heap(rank, size):
     if BACKEND != "cohort":
