@@ -21,6 +21,24 @@ namespace {
 
 using c10d::OpType;
 
+// Older versions of PyTorch have one name for all calls with several tensors.
+
+template <class Type>
+constexpr Type reduce_scatter_tensor_coalesced_type() {
+  if constexpr (requires { Type::REDUCE_SCATTER_TENSOR_COALESCED; })
+    return Type::REDUCE_SCATTER_TENSOR_COALESCED;
+  else
+    return Type::COALESCED;
+}
+
+template <class Type>
+constexpr Type allgather_into_tensor_coalesced_type() {
+  if constexpr (requires { Type::ALLGATHER_INTO_TENSOR_COALESCED; })
+    return Type::ALLGATHER_INTO_TENSOR_COALESCED;
+  else
+    return Type::COALESCED;
+}
+
 const at::Tensor& only_one(const std::vector<at::Tensor>& tensors, const char* call) {
   TORCH_CHECK_VALUE(tensors.size() == 1, "cohort: ", call, " takes one tensor, not ", tensors.size());
   return tensors.front();
@@ -94,14 +112,13 @@ class OpenBackends {
 };
 
 CohortBackend::CohortBackend(c10::intrusive_ptr<c10d::Store> store, int rank, int size,
-                             c10::intrusive_ptr<c10d::Backend::Options> options, CohortBackend* parent)
+                             c10::intrusive_ptr<c10d::Backend::Options> options,
+                             const std::optional<Subgroup>& subgroup)
     : Backend(rank, size), options_(std::move(options)) {
   with_errors_of_pytorch([&] {
-    if (parent != nullptr) {
-      parent->require_open();
-      const std::vector<int> ranks(options_->global_ranks_in_group.begin(),
-                                   options_->global_ranks_in_group.end());
-      cluster_ = parent->cluster_->make_group(ranks, options_->group_name);
+    if (subgroup) {
+      subgroup->parent.require_open();
+      cluster_ = subgroup->parent.cluster_->make_group(subgroup->ranks, subgroup->name);
     } else {
       cluster_ = connect(std::move(store), rank, size, options_->timeout);
     }
@@ -301,7 +318,7 @@ CohortBackend::WorkPointer CohortBackend::reduce_scatter_tensor_coalesced(
     reductions.emplace_back(options.reduceOp, outputs[i]);
   }
   return start(
-      label(OpType::REDUCE_SCATTER_TENSOR_COALESCED, "cohort:reduce_scatter", options),
+      label(reduce_scatter_tensor_coalesced_type<OpType>(), "cohort:reduce_scatter", options),
       [this, outputs, inputs, reductions](const CallOptions& call) {
         for (std::size_t i = 0; i < outputs.size(); ++i) {
           const at::Tensor result = row_major_result(outputs[i]);
@@ -399,7 +416,7 @@ CohortBackend::WorkPointer CohortBackend::allgather_into_tensor_coalesced(
     require_elements(outputs[i], inputs[i].numel() * size_, "allgather_into_tensor_coalesced");
   }
   return start(
-      label(OpType::ALLGATHER_INTO_TENSOR_COALESCED, "cohort:all_gather", options),
+      label(allgather_into_tensor_coalesced_type<OpType>(), "cohort:all_gather", options),
       [this, outputs, inputs](const CallOptions& call) {
         for (std::size_t i = 0; i < outputs.size(); ++i) {
           const at::Tensor result = row_major_result(outputs[i]);

@@ -12,6 +12,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -36,10 +37,18 @@ class CohortBackend final : public c10d::Backend {
     explicit Options(Milliseconds limit) : c10d::Backend::Options("cohort", limit) {}
   };
 
-  /// Collective over the ranks of the group. Those of a group of `parent` are connected already; otherwise
-  /// they find each other through `store`.
+  /// Some ranks of a group, whose connections they have.
+  struct Subgroup {
+    CohortBackend& parent;
+    std::vector<int> ranks;  ///< in the parent
+    std::string name;
+  };
+
+  /// Collective over the ranks of the group. Those of a subgroup are connected already; otherwise they find
+  /// each other through `store`.
   CohortBackend(c10::intrusive_ptr<c10d::Store> store, int rank, int size,
-                c10::intrusive_ptr<c10d::Backend::Options> options, CohortBackend* parent = nullptr);
+                c10::intrusive_ptr<c10d::Backend::Options> options,
+                const std::optional<Subgroup>& subgroup = {});
   ~CohortBackend() override;
 
   const std::string getBackendName() const override { return "cohort"; }

@@ -14,15 +14,24 @@
 namespace cohort::pytorch {
 namespace {
 
+/// For what PyTorch says of the group; not in all of its versions.
+template <class Options>
+void set_members(Options& options, const std::string& group, const std::vector<std::int64_t>& ranks) {
+  if constexpr (requires { options.group_name; }) options.group_name = group;
+  if constexpr (requires { options.global_ranks_in_group; })
+    options.global_ranks_in_group.assign(ranks.begin(), ranks.end());
+}
+
 c10::intrusive_ptr<c10d::Backend> create_backend(
     const c10::intrusive_ptr<c10d::Store>& store, int rank, int size, std::chrono::milliseconds timeout,
     const std::string& group, const std::vector<std::int64_t>& ranks,
     const std::optional<c10::intrusive_ptr<c10d::Backend>>& parent) {
   auto options = c10::make_intrusive<CohortBackend::Options>(timeout);
-  options->group_name = group;
-  options->global_ranks_in_group.assign(ranks.begin(), ranks.end());
-  return c10::make_intrusive<CohortBackend>(store, rank, size, std::move(options),
-                                            parent ? dynamic_cast<CohortBackend*>(parent->get()) : nullptr);
+  set_members(*options, group, ranks);
+  std::optional<CohortBackend::Subgroup> subgroup;
+  if (auto* const all = parent ? dynamic_cast<CohortBackend*>(parent->get()) : nullptr)
+    subgroup.emplace(CohortBackend::Subgroup{*all, {ranks.begin(), ranks.end()}, group});
+  return c10::make_intrusive<CohortBackend>(store, rank, size, std::move(options), subgroup);
 }
 
 }  // namespace

@@ -61,7 +61,9 @@ class CollectiveWork final : public c10d::Work {
   bool wait(std::chrono::milliseconds timeout) override;
   c10::intrusive_ptr<c10::ivalue::Future> getFuture() override;
   uint64_t getSequencenumber() const override { return label_.sequence; }
-  std::chrono::milliseconds getTimeout() const override { return label_.timeout; }
+  // Not in all versions of PyTorch.
+  // NOLINTNEXTLINE(modernize-use-override)
+  std::chrono::milliseconds getTimeout() const { return label_.timeout; }
 
  private:
   class Call;
@@ -91,7 +93,9 @@ class MessageWork final : public c10d::Work {
   void synchronize() override { wait(kNoTimeout); }
   bool wait(std::chrono::milliseconds timeout) override;
   uint64_t getSequencenumber() const override { return label_.sequence; }
-  std::chrono::milliseconds getTimeout() const override { return label_.timeout; }
+  // Not in all versions of PyTorch.
+  // NOLINTNEXTLINE(modernize-use-override)
+  std::chrono::milliseconds getTimeout() const { return label_.timeout; }
 
  private:
   bool poll();

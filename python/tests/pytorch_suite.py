@@ -2,8 +2,8 @@
 
     python pytorch_suite.py gloo|cohort|in-place-of-gloo --ranks 3 --out FILE [--only REGEX] [--limit SECONDS]
 
-`cohort` is the backend as a plugin. Many tests are for gloo alone, by its name: with `in-place-of-gloo` they get
-Cohort under that name. Each line of the file is a test and `passed`, `failed` or `skipped`.
+It needs the package expecttest. `cohort` is the backend as a plugin. Many tests are for gloo alone, by its name: with
+`in-place-of-gloo` they get Cohort under that name. Each line of the file is a test and `passed`, `failed` or `skipped`.
 
     python pytorch_suite.py --compare GLOO_FILE COHORT_FILE ...
 

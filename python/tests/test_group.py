@@ -159,6 +159,31 @@ def test_a_killed_rank_is_named_at_once():
         assert seconds < 10
 
 
+def rank_that_is_stopped(rank, size, limit):
+    processes = [None] * size
+    dist.all_gather_object(processes, os.getpid())
+    dist.distributed_c10d._set_pg_timeout(datetime.timedelta(seconds=limit))
+    if rank == 1:
+        os.kill(os.getpid(), signal.SIGSTOP)
+        return None
+    begin = time.monotonic()
+    try:
+        with pytest.raises(RuntimeError) as error:
+            dist.all_reduce(torch.ones(3))
+    finally:
+        os.kill(processes[1], signal.SIGCONT)
+    return str(error.value), time.monotonic() - begin
+
+
+def test_a_stopped_rank_is_named_at_the_deadline():
+    limit = 0.4
+    results = run_ranks(rank_that_is_stopped, 3, limit, fails=True)
+    for rank in (0, 2):
+        text, seconds = results[rank]
+        assert "member 1" in text and "all_reduce" in text and "timeout" in text
+        assert limit <= seconds + 0.05 and seconds < 10
+
+
 def rank_that_aborts(rank, size):
     group = dist.new_group([0, 1])
     work = None
@@ -222,6 +247,32 @@ def test_split_group_and_sequence_numbers(rank, size):
     dist.all_reduce(torch.ones(1), async_op=True).wait()
     assert backend._get_sequence_number_for_group() == before + 2
     assert backend.name() == BACKEND
+
+
+@on_ranks(2)
+def test_a_backend_for_each_kind_of_device(rank, size):
+    # gloo stands for NCCL, which PyTorch refuses where there is no GPU.
+    store = dist.distributed_c10d._get_default_store()
+    dist.destroy_process_group()
+    dist.init_process_group(
+        f"cpu:{BACKEND},cuda:gloo", store=dist.PrefixStore("two", store), rank=rank, world_size=size
+    )
+    group = dist.group.WORLD
+    assert group._get_backend(torch.device("cpu")).name() == BACKEND
+    tensor = torch.ones(3)
+    dist.all_reduce(tensor)
+    assert (tensor == 2).all()
+    pair = dist.new_group([0, 1])
+    dist.all_reduce(tensor, group=pair)
+    assert (tensor == 4).all()
+    dist.barrier()
+
+
+@on_ranks(1)
+def test_pytorchs_recorder_is_for_who_asks(rank, size):
+    hooks = getattr(dist.distributed_c10d._world, "pg_flight_recorder_hooks", {})
+    asked = BACKEND == "cohort" and bool(os.environ.get("TORCH_FR_BUFFER_SIZE"))
+    assert bool(hooks) == asked
 
 
 @on_ranks(2)

@@ -1,22 +1,64 @@
-"""Programs that launchers start: torchrun with restarts, and ranks that end without destroying their group."""
+"""Programs that launchers start: torchrun with restarts, mpirun, and ranks that end without destroying their group."""
 
+import os
 import pathlib
+import re
+import shutil
+import signal
 import subprocess
 import sys
 
-PROGRAM = pathlib.Path(__file__).parent / "elastic_program.py"
+import pytest
+
+HERE = pathlib.Path(__file__).parent
+PROGRAM = HERE / "elastic_program.py"
+TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2", "--rdzv-backend=c10d"]
+TORCHRUN += ["--rdzv-endpoint=localhost:0"]
 
 
 def torchrun(*arguments):
-    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2", "--rdzv-backend=c10d"]
-    command += ["--rdzv-endpoint=localhost:0", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120)
+    return subprocess.run([*TORCHRUN, *arguments], capture_output=True, text=True, timeout=120)
 
 
 def test_a_killed_rank_and_a_restart():
     done = torchrun("--max-restarts=1", str(PROGRAM))
     assert done.returncode == 0, done.stderr
     assert "attempt 1: 2.0" in done.stdout, done.stdout + done.stderr
+
+
+def test_a_stopped_rank_is_named_and_does_not_stay():
+    said = []
+    with subprocess.Popen([*TORCHRUN, str(PROGRAM), "--stop"], stderr=subprocess.PIPE, text=True) as launcher:
+        for line in launcher.stderr:
+            said.append(line)
+            if re.search(r"DistBackendError.*member 1 \(worker 1", line):
+                # torchrun asks ranks to end before it kills them, 30 s later: this one cannot hear it.
+                stopped = int(re.search(r"stopped: rank 1 \(.*\), pid (\d+)", "".join(said)).group(1))
+                os.kill(stopped, signal.SIGCONT)
+        assert launcher.wait(timeout=60) != 0
+    assert any("DistBackendError" in line for line in said), "".join(said)
+    with pytest.raises(ProcessLookupError):
+        os.kill(stopped, 0)
+
+
+def mpirun(*arguments):
+    if shutil.which("mpirun") is None:
+        pytest.skip("mpirun is not installed")
+    environment = os.environ | {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+    command = ["mpirun", "-np", "3", "--oversubscribe", sys.executable, str(HERE / "launched_program.py"), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment)
+
+
+def test_ranks_of_mpirun():
+    done = mpirun("localhost")
+    assert done.returncode == 0, done.stderr
+    assert sorted(re.findall(r"rank . of .", done.stdout)) == [f"rank {rank} of 3" for rank in range(3)]
+
+
+def test_a_stopped_rank_of_mpirun_is_named():
+    done = mpirun("localhost", "--stop")
+    assert done.returncode != 0
+    assert re.search(r"DistBackendError.*member 1 \(worker 1", done.stderr), done.stderr
 
 
 def test_ranks_may_end_without_destroying_their_group():

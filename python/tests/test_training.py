@@ -1,6 +1,7 @@
 """What PyTorch builds on a process group: each against the same thing computed by one process."""
 
 import os
+import shutil
 import tempfile
 
 import pytest
@@ -131,6 +132,25 @@ def test_fully_sharded_parameters(rank, size):
 
 
 @on_ranks(2)
+def test_parameters_sharded_by_wrapping(rank, size):
+    from torch.distributed.fsdp import FullyShardedDataParallel, ShardingStrategy
+
+    for strategy in (ShardingStrategy.FULL_SHARD, ShardingStrategy.SHARD_GRAD_OP, ShardingStrategy.NO_SHARD):
+        model = FullyShardedDataParallel(
+            network(), sharding_strategy=strategy, device_id=torch.device("cpu"), use_orig_params=True
+        )
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        loss_of(model, rank).backward()
+        optimizer.step()
+        alone = network()
+        for parameter, gradient in zip(alone.parameters(), expected_gradients(size), strict=True):
+            parameter.data -= 0.1 * gradient
+        with FullyShardedDataParallel.summon_full_params(model):
+            for parameter, right in zip(model.parameters(), alone.parameters(), strict=True):
+                torch.testing.assert_close(parameter, right)
+
+
+@on_ranks(2)
 def test_zero_redundancy_optimizer(rank, size):
     from torch.distributed.optim import ZeroRedundancyOptimizer
 
@@ -174,14 +194,20 @@ def compiled_step(tensor):
     return functional.reduce_scatter_tensor(rows, "sum", 0, dist.group.WORLD)
 
 
-@on_ranks(2)
-def test_functional_collectives_compiled(rank, size):
+def compiled_steps(rank, size, compiler):
     tensor = torch.full((4,), float(rank + 1))
     expected = torch.full((4,), 14.0)
     assert torch.equal(compiled_step(tensor), expected)
-    compiled = torch.compile(compiled_step, backend="aot_eager", fullgraph=True)
+    compiled = torch.compile(compiled_step, backend=compiler, fullgraph=True)
     for _ in range(3):
         assert torch.equal(compiled(tensor), expected)
+
+
+@pytest.mark.parametrize("compiler", ["aot_eager", "inductor"])
+def test_functional_collectives_compiled(compiler):
+    if compiler == "inductor" and shutil.which("g++") is None:
+        pytest.skip("inductor needs g++")
+    run_ranks(compiled_steps, 2, compiler)
 
 
 def checkpointed(rank, size, folder):

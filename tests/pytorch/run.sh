@@ -19,4 +19,4 @@ export OMP_NUM_THREADS=1
 TMPDIR=$(mktemp -d)
 export TMPDIR
 trap 'rm -rf "$TMPDIR"' EXIT
-"$python" -m pytest -q -p no:cacheprovider "$3"
+"$python" -m pytest -q -rs -p no:cacheprovider "$3"

@@ -5,6 +5,7 @@ Importing this module registers the backend for tensors on CPUs. From PyTorch 2.
 """
 
 import atexit
+import os
 
 import torch
 import torch.distributed as dist
@@ -57,6 +58,9 @@ def register() -> None:
     """Makes the backend known to ``torch.distributed``. Importing this module does it."""
     if "COHORT" not in dist.Backend._plugins:
         dist.Backend.register_backend("cohort", _create_backend, extended_api=True, devices=["cpu"])
+        # Cohort has records of its own. PyTorch's make a small call a half slower, so they are for who asks by name.
+        if not os.environ.get("TORCH_FR_BUFFER_SIZE"):
+            getattr(dist.distributed_c10d, "_FR_SELF_RECORDING_BACKENDS", set()).add("cohort")
 
 
 class use_heap:  # noqa: N801, a function to its users
