@@ -12,3 +12,5 @@ set(warnings
 target_compile_options(cohort_warnings INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:${warnings}>")
 # GCC 12 takes a literal plus a temporary string for a copy between overlapping ranges.
 target_compile_options(cohort_warnings INTERFACE "$<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-restrict>")
+# The sorts of GCC 12's library call what it has marked as deprecated, which Clang from 17 on says wherever one is used.
+target_compile_options(cohort_warnings INTERFACE "$<$<COMPILE_LANG_AND_ID:CXX,Clang>:-Wno-deprecated-declarations>")

@@ -40,7 +40,7 @@ std::uint32_t fingerprint(const CollectiveCall& call, const CallDetails& details
   const std::uint64_t rest = details.elements / kExactElements ^ details.layout ^
                              static_cast<std::uint64_t>(root / kExactRoots) << 40;
   const auto mixed = static_cast<std::uint32_t>(rest * 0x9e3779b97f4a7c15u >> 48);
-  return head << 21 | root % kExactRoots << 16 |
+  return head << 21 | static_cast<std::uint32_t>(root % kExactRoots) << 16 |
          (static_cast<std::uint32_t>(details.elements % kExactElements) ^ mixed);
 }
 
