@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Everything that is checked without running the code: format, clang-tidy on what changed, headers that compile alone,
 # the direction of includes, raw calls, the tree's housekeeping, the list of cases, the documentation's
-# commands, and what the last build by launch/build.sh warned of.
+# commands, the list of libraries, and what the last build by launch/build.sh warned of.
 #
 #   tests/lint.sh [--base REV | --all]
 #
@@ -103,6 +103,7 @@ check "tree" tests/checks/tree.sh
 check "cases" tests/checks/cases.sh
 check "commands" tests/checks/commands.sh
 check "snippets" tests/checks/snippets.sh
+check "third party" tests/checks/third_party.sh
 check "compiler's warnings" compiler_warnings
 check "configuration" configure_tidy
 check "headers that compile alone" headers
