@@ -69,7 +69,6 @@ dump() {
   rm -rf "$headers" "$output/$1".*.xml
   mkdir "$headers"
   cp -r "$output/$1/include/cohort" "$output/$1/build/include/cohort" "$headers"
-  if [[ -d $output/$1/mpi/include ]]; then cp -r "$output/$1/mpi/include/." "$headers"; fi
   find "$headers" -name detail -type d -prune -exec rm -rf {} +
   while read -r library; do
     name=$(basename "$library")
