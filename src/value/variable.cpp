@@ -124,7 +124,7 @@ VariableState::VariableState(VariableOptions options, std::shared_ptr<VariableOw
 
 void VariableState::apply_elsewhere(const OptimizerRecipe& /*optimizer*/,
                                     const TensorOrSlices& /*gradient*/) const {
-  COHORT_CHECK(!"only variables that are kept elsewhere are updated there");
+  throw Internal("variable '{}' is not kept elsewhere", options_.name);
 }
 
 Tensor VariableState::read_slot_elsewhere(std::uint8_t /*slot*/) const {
