@@ -1,7 +1,7 @@
 # Draws how many times as fast as its best peer Cohort is, from the table below the heading "All-reduce in place" of a page, as
 # an SVG picture for light and dark pages:
 #
-#   awk -f benchmarks/compare/ratios.awk docs/benchmarks.md >docs/all-reduce.svg
+#   awk -f benchmarks/compare/ratios.awk docs/benchmarks/figures.md >docs/all-reduce.svg
 #
 # Columns: bytes, best peer, its name, heap, ratio, private, ratio. tests/checks/snippets.sh compares the picture with the table.
 BEGIN { FS = " *[|] *" }

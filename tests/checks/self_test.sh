@@ -170,11 +170,11 @@ snippets accepts $'<!-- not compiled: an outline -->\n```cpp\nint roles = ...;\n
 snippets rejects $'Text.\n```cpp\nint roles;\n```'
 snippets rejects $'<!-- snippet: tasks -->\n```cpp\nint tasks;\n```'
 plant benchmarks/compare/ratios.awk "$(<"$checks/../../benchmarks/compare/ratios.awk")"
-plant docs/benchmarks.md $'### All-reduce in place\n| 64 | 0.4 | a peer | 0.1 | 4.0 | 0.2 | 2.0 |'
-picture=$(cd "$tree" && awk -f benchmarks/compare/ratios.awk docs/benchmarks.md)
+plant docs/benchmarks/figures.md $'## All-reduce in place\n| 64 | 0.4 | a peer | 0.1 | 4.0 | 0.2 | 2.0 |'
+picture=$(cd "$tree" && awk -f benchmarks/compare/ratios.awk docs/benchmarks/figures.md)
 accepts snippets.sh docs/all-reduce.svg "$picture"
 rejects snippets.sh docs/all-reduce.svg "${picture/>4.0</>4.1<}"
-rm "$tree/docs/benchmarks.md"
+rm "$tree/docs/benchmarks/figures.md"
 
 plant packages/spdx.awk "$(<"$checks/../../packages/spdx.awk")"
 plant CMakeLists.txt $'project(cohort VERSION 0.1.0)\nfind_package(Threads)\nfind_package(fmt REQUIRED)'

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Every C++ snippet of the pages is compiled: a comment above it names it (tests/docs/extract.sh), and a source of
 # tests/docs includes it by that name, or a comment says why none can: <!-- not compiled: REASON -->. The README's program
-# is that of tests/install/consumer, which builds and runs it, and its picture that of the table in docs/benchmarks.md.
+# is that of tests/install/consumer, which builds and runs it, and its picture that of the table in docs/benchmarks/figures.md.
 #
 #   tests/checks/snippets.sh [ROOT]
 set -euo pipefail
@@ -35,7 +35,7 @@ if [[ -e README.md && -e $consumer ]]; then
   [[ $program == "$(sed '1{/^\/\//d}' "$consumer")" ]] || complain "$consumer:1: this is not the README's program"
 fi
 
-picture=docs/all-reduce.svg draw="awk -f benchmarks/compare/ratios.awk docs/benchmarks.md"
+picture=docs/all-reduce.svg draw="awk -f benchmarks/compare/ratios.awk docs/benchmarks/figures.md"
 if [[ -e $picture ]]; then
   $draw | cmp -s - "$picture" || complain "$picture:1: this is not the table's picture: $draw >$picture"
 fi

@@ -121,7 +121,7 @@ TEST_P(StepAllocations, NoneForReadingVariables) {
             0U);
 }
 
-// Lists of what is reduced, and the result; docs/benchmarks.md has what that costs.
+// Lists of what is reduced, and the result; docs/benchmarks/costs.md has what that costs.
 TEST_P(StepAllocations, FewForAReductionOfATensor) {
   const auto ones = per_replica(strategy_, [](int) { return Tensor::scalar(1.0F); });
   const std::size_t asked = after_first_step([&] { static_cast<void>(strategy_.reduce("sum", ones)); });
