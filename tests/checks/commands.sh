@@ -9,7 +9,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/sources.sh"
 enter_root "$@"
 
 shopt -s nullglob
-pages=(README.md CONTRIBUTING.md docs/*.md docs/guide/*.md)
+pages=(README.md CONTRIBUTING.md docs/*.md docs/{benchmarks,design,guide}/*.md)
 for i in "${!pages[@]}"; do [[ -e ${pages[i]} ]] || unset "pages[i]"; done
 
 status=0
@@ -20,7 +20,7 @@ found() { grep -noE "$1" "${pages[@]}" /dev/null | sed 's/:/ /; s/:/ /' || true;
 
 # Names in capitals stand for something else.
 while read -r file line path; do
-  [[ $path == *[A-Z]* || -e ${path%.} ]] || complain "$file:$line: there is no $path"
+  [[ $path == *[A-Z]* || -e ${path%.} || -e ${file%/*}/${path%.} ]] || complain "$file:$line: there is no $path"
 done < <(found '\b(python/)?(launch|tests|benchmarks|docs|cmake)/[A-Za-z0-9_./-]*[A-Za-z0-9_]' | grep -vE ' (cmake|docs|tests)/[^ ]*/(launch|tests)')
 
 mapfile -t programs < <(find . -name CMakeLists.txt -not -path './build/*' -exec sed -nE 's/^ *add_executable\(([a-z_-]+).*/\1/p' {} +)

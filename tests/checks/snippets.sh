@@ -14,7 +14,7 @@ status=0
 complain() { echo "$*"; status=1; }
 
 included=$(cat tests/docs/*.cpp /dev/null)
-for page in README.md CONTRIBUTING.md docs/*.md docs/guide/*.md; do
+for page in README.md CONTRIBUTING.md docs/*.md docs/{benchmarks,design,guide}/*.md; do
   [[ -e $page ]] || continue
   stem=${page##*/} stem=${stem%.md}
   while read -r line kind name; do

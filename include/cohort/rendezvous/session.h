@@ -73,8 +73,8 @@ class Group : public Bootstrap {
   [[nodiscard]] virtual std::unique_ptr<Group> make_group(std::span<const int> ranks,
                                                           std::string_view name) = 0;
 
-  /// The loss of a worker of the Session, or null; stays valid for as long as the Session or a group. A call of a
-  /// communicator may fail by the loss some milliseconds earlier: another worker has told it.
+  /// The loss of a worker of the Session, or null; stays valid for as long as the Session or a group. A call
+  /// of a communicator may fail by the loss some milliseconds earlier: another worker has told it.
   [[nodiscard]] virtual const Error* fault() const noexcept = 0;
 };
 
