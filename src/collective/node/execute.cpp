@@ -25,15 +25,15 @@ bool has_come(Endpoint& endpoint, const CollectiveCall& call) {
 }
 
 Task<> execute_eager(Endpoint& endpoint, const CollectiveCall& call, const CallPlan plan) {
-  const SmallCall small = begin_small(endpoint, call, plan);
+  const SmallCall small = begin_eager(endpoint, call, plan);
   if (!only_sends(endpoint, call)) {
     co_await until([&] { return has_come(endpoint, call); });
     if (endpoint.disagreement()) {
       co_await endpoint.failure_watch().explain_disagreement(call);
     }
-    collect_result(small);
+    finish_among_many(small);
   } else if (call.kind == CollectiveKind::kScatter) {
-    collect_result(small);  // the root's own block
+    finish_among_many(small);  // the root's own block
   }
   if (!endpoint.next_line_is_free()) {
     co_await until([&] { return endpoint.half_of_lines_are_free(); });
@@ -204,13 +204,14 @@ void expect_more(const Endpoint& endpoint, const CollectiveCall& call, std::size
   }
 }
 
-void execute_eager_now(Endpoint& endpoint, const CollectiveCall& call, const CallPlan& plan) {
-  const SmallCall small = begin_small(endpoint, call, plan);
+[[gnu::noinline]] void execute_eager_now(Endpoint& endpoint, const CollectiveCall& call,
+                                         const CallPlan& plan) {
+  const SmallCall small = begin_eager(endpoint, call, plan);
   endpoint.record_arrival(call, plan);
   if (only_sends(endpoint, call)) {
     endpoint.record_end_at_arrival();
     endpoint.prepare_eager_lines(plan.bytes);
-    if (call.kind == CollectiveKind::kScatter) collect_result(small);  // the root's own block
+    if (call.kind == CollectiveKind::kScatter) finish_among_many(small);  // the root's own block
   } else {
     const auto is_here = [&] { return has_come(endpoint, call); };
     if (!is_here())
@@ -219,7 +220,7 @@ void execute_eager_now(Endpoint& endpoint, const CollectiveCall& call, const Cal
       expect_more(endpoint, call, plan.bytes);
     if (endpoint.disagreement()) [[unlikely]]
       fail_by_disagreement(endpoint, call);
-    collect_result(small);
+    finish_among_many(small);
     endpoint.record_end_at_once();
   }
   if (!endpoint.next_line_is_free()) [[unlikely]]
@@ -238,7 +239,8 @@ void execute_now(Endpoint& endpoint, const CollectiveCall& call) {
   const CallPlan& plan = endpoint.planner().plan(call);
   if (!fits_slot(plan.bytes)) [[unlikely]]
     return execute_large_now(endpoint, call, plan);
-  if (plan.eager) return execute_eager_now(endpoint, call, plan);
+  if (plan.eager) [[unlikely]]
+    return execute_eager_now(endpoint, call, plan);
   const SmallCall small = begin_small(endpoint, call, plan);
   endpoint.record_arrival(call, plan);
   endpoint.wait_for(call, [&endpoint] { return endpoint.all_announced(); });

@@ -73,6 +73,13 @@ bool is_reduced(const SmallCall& small) noexcept {
                                        : endpoint.all_are_done();
 }
 
+SmallCall begin_eager(Endpoint& endpoint, const CollectiveCall& call, const CallPlan& plan) {
+  endpoint.open(plan);
+  SmallCall small{.endpoint = endpoint, .call = call, .plan = plan, .way = SmallWay::kEager};
+  announce_small(small);
+  return small;
+}
+
 /// Among many members, what they contribute has come together already, except where each needs its own part
 /// of it.
 void finish_among_many(const SmallCall& small) {

@@ -115,29 +115,33 @@ inline void collect_result(const SmallCall& small) {
   small.endpoint.prepare_next_line();
 }
 
+/// Contributes to an open collective whose way is chosen, and announces it.
+inline void announce_small(const SmallCall& small) {
+  contribute_whole(small);
+  small.endpoint.announce();
+  // What the others do not wait for comes after.
+  small.endpoint.set_reason(ChoiceReason::kSize);
+  small.endpoint.set_algorithm(kSmallWayNames[static_cast<std::size_t>(small.way)]);
+}
+
 /// Opens the collective, contributes and announces it.
 [[nodiscard]] inline SmallCall begin_small(Endpoint& endpoint, const CollectiveCall& call,
                                            const CallPlan& plan) {
   endpoint.open(plan);
   SmallCall small{endpoint, call, plan};
-  if (plan.eager) {
-    small.way = SmallWay::kEager;
-  } else {
-    if (!plan.in_line) {
-      small.way = SmallWay::kSlot;
-      small.slot_number = endpoint.next_slot();
-    }
-    const auto members = static_cast<std::size_t>(endpoint.position().size);
-    if (endpoint.has_levels() || members * plan.bytes >= kLeastForOne) [[unlikely]]
-      small.way = choose_small_way(endpoint, call, plan);
+  if (!plan.in_line) {
+    small.way = SmallWay::kSlot;
+    small.slot_number = endpoint.next_slot();
   }
-  contribute_whole(small);
-  endpoint.announce();
-  // What the others do not wait for comes after.
-  endpoint.set_reason(ChoiceReason::kSize);
-  endpoint.set_algorithm(kSmallWayNames[static_cast<std::size_t>(small.way)]);
+  const auto members = static_cast<std::size_t>(endpoint.position().size);
+  if (endpoint.has_levels() || members * plan.bytes >= kLeastForOne) [[unlikely]]
+    small.way = choose_small_way(endpoint, call, plan);
+  announce_small(small);
   return small;
 }
+
+/// The same of one in which members that only send do not wait. Not inline, so that others stay short.
+[[nodiscard]] SmallCall begin_eager(Endpoint& endpoint, const CollectiveCall& call, const CallPlan& plan);
 
 /// Makes the result. After all have announced the same call, and, if it is in two steps, all is reduced.
 inline void finish_small(const SmallCall& small) {
