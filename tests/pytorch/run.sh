@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
 # Runs a file of the Python package's tests, if there is a Python with the package; otherwise it says what is missing.
 #
-#   run.sh CHOSEN_PYTHON USUAL_PYTHON FILE      CHOSEN_PYTHON may be empty
+#   run.sh FILE USUAL_PYTHON [CHOSEN_PYTHON]
 set -euo pipefail
-python=${1:-$2}
+python=${3:-$2}
 if ! [[ -x $python ]]; then
   echo "skipped: there is no $python; launch/pytorch.sh makes one with PyTorch and the package"
   exit 77
 fi
 if ! missing=$("$python" -c 'import cohort_torch, pytest' 2>&1); then
   # A Python that was chosen must be right.
-  [[ -z $1 ]] || { echo "$missing"; exit 1; }
+  [[ -z ${3:-} ]] || { echo "$missing"; exit 1; }
   echo "skipped: $(tail -n 1 <<<"$missing")"
   exit 77
 fi
@@ -19,4 +19,4 @@ export OMP_NUM_THREADS=1
 TMPDIR=$(mktemp -d)
 export TMPDIR
 trap 'rm -rf "$TMPDIR"' EXIT
-"$python" -m pytest -q -rs -p no:cacheprovider "$3"
+"$python" -m pytest -q -rs -p no:cacheprovider "$1"
