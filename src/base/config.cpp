@@ -99,8 +99,7 @@ constexpr std::array<SettingSpec, 24> kSpecs{{
      "next to the header that Cohort was built with, or the system's"},
     {"COHORT_MPI_CALLS", SettingType::kChoice, "all", "all|exact|none", 0, 0,
      "which collectives of an MPI program that runs with libcohort-mpi.so Cohort carries out: all that it "
-     "can, "
-     "those whose results have the same bits whoever carries them out, or none"},
+     "can, those whose results have the same bits whoever carries them out, or none"},
     {"COHORT_TASK_FD", SettingType::kInteger, "-1", "", -1, 1 << 20,
      "descriptor from which a task that cohort-run --roles has started reads its place in the cluster; set "
      "by "

@@ -20,6 +20,9 @@ fail() { echo "preload: $*" >&2; exit 1; }
 contains() { [[ $2 == *"$1"* ]] || fail "no '$1' in: $2"; }
 lacks() { [[ $2 != *"$1"* ]] || fail "'$1' is in: $2"; }
 
+said=$(preload_by "/a:b/libcohort-mpi.so" 2>&1) && fail "a folder with a colon is taken"
+contains "ends a name at a colon" "$said"
+
 launcher=("$@")
 # run RANKS [VARIABLE=VALUE ...] PROGRAM [ARGUMENT ...]: sets `said` and `status`.
 run() {

@@ -240,6 +240,7 @@ class Endpoint {
   [[nodiscard]] bool next_line_is_free() const noexcept {
     return open_.sequence + 1 - all_have_announced_ < kLines;
   }
+
   // In a row of eager calls the way of a cache line takes longer than a call, so lines are fetched some calls
   // ahead: those that this member is to write, and, where it is behind, those that `from` has written.
   void prepare_eager_lines(std::size_t bytes) const noexcept {
