@@ -3,13 +3,8 @@
 // call needs to be passed on, whichever MPI it is for.
 #pragma once
 
-/// COHORT_X(NAME, ARGUMENTS): the functions of C.
-#define COHORT_C_ENTRY_POINTS(COHORT_X) \
-  COHORT_X(MPI_Init, 2)                 \
-  COHORT_X(MPI_Init_thread, 4)          \
-  COHORT_X(MPI_Finalize, 0)             \
-  COHORT_X(MPI_Comm_free, 1)            \
-  COHORT_X(MPI_Comm_disconnect, 1)      \
+/// COHORT_X(NAME, ARGUMENTS): the collectives of C.
+#define COHORT_C_COLLECTIVES(COHORT_X)  \
   COHORT_X(MPI_Barrier, 1)              \
   COHORT_X(MPI_Bcast, 5)                \
   COHORT_X(MPI_Reduce, 7)               \
@@ -21,6 +16,15 @@
   COHORT_X(MPI_Reduce_scatter, 6)       \
   COHORT_X(MPI_Reduce_scatter_block, 6) \
   COHORT_X(MPI_Alltoall, 7)
+
+/// COHORT_X(NAME, ARGUMENTS): all functions of C.
+#define COHORT_C_ENTRY_POINTS(COHORT_X) \
+  COHORT_X(MPI_Init, 2)                 \
+  COHORT_X(MPI_Init_thread, 4)          \
+  COHORT_X(MPI_Finalize, 0)             \
+  COHORT_X(MPI_Comm_free, 1)            \
+  COHORT_X(MPI_Comm_disconnect, 1)      \
+  COHORT_C_COLLECTIVES(COHORT_X)
 
 /// COHORT_X(NAME, ARGUMENTS): those of MPI 4, whose counts are larger than an int. In a library of their own,
 /// since programs ask whether their MPI has these functions by looking for them.

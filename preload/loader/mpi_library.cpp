@@ -11,8 +11,6 @@
 namespace cohort::preload {
 namespace {
 
-constexpr const char* kVersionFunction = "MPI_Get_library_version";
-
 bool starts_with(const char* text, const char* beginning) {
   return std::strncmp(text, beginning, std::strlen(beginning)) == 0;
 }
@@ -63,22 +61,26 @@ void* find_next(const char* name) {
   return search.found;
 }
 
-MpiLibrary find_mpi_library() {
+MpiLibrary describe_mpi_library(void* version_function) {
   MpiLibrary library;
-  void* const function = find_next(kVersionFunction);
   Dl_info place;
-  if (function == nullptr || ::dladdr(function, &place) == 0) return library;
+  if (version_function == nullptr || ::dladdr(version_function, &place) == 0) return library;
   library.file = place.dli_fname;
 
   char version[8192] = {};  // the largest MPI_MAX_LIBRARY_VERSION_STRING
   int length = 0;
-  reinterpret_cast<int (*)(char*, int*)>(function)(version, &length);
+  reinterpret_cast<int (*)(char*, int*)>(version_function)(version, &length);
   const int first_line = static_cast<int>(std::strcspn(version, "\n\t"));
   constexpr int kRoom = sizeof library.version - 1;
   std::snprintf(library.version, sizeof library.version, "%.*s", first_line < kRoom ? first_line : kRoom,
                 version);
   library.abi = abi_of(library.file, version);
-  ::dlopen(library.file, RTLD_LAZY | RTLD_NOLOAD | RTLD_GLOBAL);
+  return library;
+}
+
+MpiLibrary find_mpi_library() {
+  const MpiLibrary library = describe_mpi_library(find_next(kVersionFunction));
+  if (library.file != nullptr) ::dlopen(library.file, RTLD_LAZY | RTLD_NOLOAD | RTLD_GLOBAL);
   return library;
 }
 

@@ -10,6 +10,11 @@ struct MpiLibrary {
   char version[128] = {};      ///< the first line of what MPI_Get_library_version says
 };
 
+inline constexpr const char* kVersionFunction = "MPI_Get_library_version";
+
+/// The library that `version_function` is of, which is asked.
+[[nodiscard]] MpiLibrary describe_mpi_library(void* version_function);
+
 /// Makes the library's functions visible to what is loaded later.
 [[nodiscard]] MpiLibrary find_mpi_library();
 

@@ -48,6 +48,23 @@ for ((i = 0; i < settings; ++i)); do
 done
 same "COHORT_CPU_DEVICES is listed" yes $found
 
+echo "an MPI program: this one, its MPI library, and files that are neither"
+succeeds "$info" --mpi "$info" --format json
+for pointer in /library /version /preload /shim; do
+  [[ $("$json_value" $pointer <"$scratch/out") != null ]] || fail "nothing at $pointer in: $(cat "$scratch/out")"
+done
+library=$("$json_value" /library <"$scratch/out")
+version=$("$json_value" /version <"$scratch/out")
+succeeds "$info" --mpi "$library"
+grep -qF "$version" "$scratch/out" || fail "no '$version' in: $(cat "$scratch/out")"
+grep -q '^MPI_Barrier, MPI_Bcast, .*MPI_Alltoall\.$' "$scratch/out" || fail "no collectives in: $(cat "$scratch/out")"
+succeeds env COHORT_MPI_CALLS=none "$info" --mpi "$library"
+grep -q '^Nothing would change: COHORT_MPI_CALLS is none' "$scratch/out" || fail "something would in: $(cat "$scratch/out")"
+for other in /bin/sh "${BASH_SOURCE[0]}"; do
+  succeeds "$info" --mpi "$other"
+  grep -q '^Nothing would change: it names no MPI library' "$scratch/out" || fail "something would in: $(cat "$scratch/out")"
+done
+
 echo "under a launcher: one answer"
 succeeds "${launcher[@]}" "$info"
 same "answers" 1 "$(grep -c '^MPI library' "$scratch/out")"
@@ -133,6 +150,7 @@ echo "mistakes: one line and status 2"
 refuses "did you mean COHORT_CPU_DEVICES" env COHORT_CPU_DEVICE=2 "$info"
 refuses "whole number" env COHORT_CPU_DEVICES=two "$info" --format json
 refuses "text or json" "$info" --format xml
+refuses "there is no such file" "$info" --mpi "$scratch/none"
 refuses "choose invalid_argument, .*, internal" "$info" --explain lost
 refuses "pack:2 l3:8" "$info" --topology='two sockets'
 refuses "cannot be read" "$info" --topology="$scratch/missing.xml"

@@ -135,6 +135,20 @@ struct ReportFacts {
 /// Shows it again every second until the job ends. @throws as look_at_job.
 void watch_job(const std::string& job, const std::function<std::string(const JobLook&)>& show);
 
+/// What libcohort-mpi.so would do for an MPI program.
+struct MpiProgramFacts {
+  std::string file;         ///< the program's, or an MPI library's
+  std::string library;      ///< the MPI library that it loads; empty for none
+  std::string version;      ///< as that says it
+  std::string preload;      ///< libcohort-mpi.so; empty where it is not found
+  std::string shim;         ///< the part of it for this MPI; empty for none
+  std::string calls;        ///< COHORT_MPI_CALLS
+  std::string why_nothing;  ///< empty where Cohort would carry out its collectives
+};
+
+/// Does not run the program. @throws InvalidArgument when there is no such file.
+[[nodiscard]] MpiProgramFacts gather_mpi_program(const std::string& file);
+
 /// What an error's code means and what to do, as docs/errors.md has it.
 struct ErrorExplanation {
   std::string code;
@@ -144,6 +158,8 @@ struct ErrorExplanation {
 /// `code` by its name or its class's. @throws InvalidArgument when there is none of that name.
 [[nodiscard]] ErrorExplanation explain(const std::string& code);
 
+[[nodiscard]] std::string to_text(const MpiProgramFacts& facts);
+[[nodiscard]] std::string to_json(const MpiProgramFacts& facts);
 [[nodiscard]] std::string to_text(const ErrorExplanation& explanation);
 [[nodiscard]] std::string to_json(const ErrorExplanation& explanation);
 [[nodiscard]] std::string to_text(const ReportFacts& facts);

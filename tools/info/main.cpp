@@ -36,6 +36,8 @@ Options that ask for something else instead:
   --topology[=MACHINE]
                       which cores share a cache, a NUMA node, a socket; of this machine, of one that
                       'lstopo FILE.xml' wrote, or of a description, as --topology='pack:2 l3:8 core:8 pu:1'
+  --mpi FILE          what libcohort-mpi.so would do for an MPI program that knows nothing of Cohort, by its
+                      file, or for all programs of an MPI library, by its file; runs neither
   --explain CODE      what the code of an error means and what to do: unavailable, DataLoss, ...
   --report FILE       what the members of a communicator were doing when it failed, from a file that
                       COHORT_REPORT has named
@@ -84,6 +86,7 @@ Answer answer(int argc, char** argv) {
   add("tuning", "");
   add("report-bindings", "");
   add("topology", po::value<std::string>()->implicit_value(""));
+  add("mpi", po::value<std::string>());
   add("explain", po::value<std::string>());
   add("report", po::value<std::string>());
   add("job", po::value<std::vector<std::string>>()->zero_tokens()->multitoken());
@@ -117,6 +120,9 @@ Answer answer(int argc, char** argv) {
       return {.text = render(info::gather_bindings(argc, argv), format), .complaints = {}};
     if (values.count("topology") > 0)
       return {.text = render(info::gather_topology(values["topology"].as<std::string>()), format),
+              .complaints = {}};
+    if (values.count("mpi") > 0)
+      return {.text = render(info::gather_mpi_program(values["mpi"].as<std::string>()), format),
               .complaints = {}};
     if (values.count("explain") > 0)
       return {.text = render(info::explain(values["explain"].as<std::string>()), format), .complaints = {}};
