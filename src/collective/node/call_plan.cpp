@@ -121,6 +121,10 @@ void contribute(const CollectiveCall& call, const Position& position, const Rang
     copy(cell, at(call.input, range.begin * size), within(range, call.elements) * size);
     return;
   }
+  if (call.counts.empty() && range.elements == call.elements) {  // the blocks lie in the cell as in the input
+    copy(cell, call.input, blocks * call.elements * size);
+    return;
+  }
   for (std::size_t index = 0; index < blocks; ++index) {
     const Block block = block_of(call, static_cast<int>(index));
     copy(cell + index * range.elements * size, at(call.input, (block.begin + range.begin) * size),
