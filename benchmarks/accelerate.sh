@@ -12,6 +12,7 @@
 #   --mpicc PATH          compiler for mpi_collectives.c; default mpicc. Its folder's mpirun or mpiexec starts PROGRAM,
 #                         with the environment of launch/mpirun-env.sh
 #   --library PATH        default build/lib/libcohort-mpi.so, which is built first
+#   --memory yes|no       also moves buffers into shared memory (libcohort-mpi-memory.so); default no
 #   --fail-below R        exits with 1 if a ratio is below R
 #
 # A ratio is the time without over the time with the library, so above 1 the library gains; taken in each round, and its
@@ -24,7 +25,7 @@ refuse() { echo "accelerate.sh: $*; see --help" >&2; exit 2; }
 say() { echo "accelerate.sh: $*" >&2; }
 fail() { say "$*"; exit 1; }
 
-ranks=2 rounds=5 mpicc=mpicc library='' fail_below=0
+ranks=2 rounds=5 mpicc=mpicc library='' memory=no fail_below=0
 while (($#)); do
   case $1 in
     -h | --help) sed -n '2,/^set/s/^# \{0,1\}//p' "$0" | sed '$d'; exit ;;
@@ -37,6 +38,7 @@ while (($#)); do
     --rounds) rounds=$2 ;;
     --mpicc) mpicc=$2 ;;
     --library) [[ -f $2 ]] || refuse "$1 $2: no such file"; library=$(realpath "$2") ;;
+    --memory) [[ $2 =~ ^(yes|no)$ ]] || refuse "$1 $2: yes or no"; memory=$2 ;;
     --fail-below) [[ $2 =~ ^[0-9]+(\.[0-9]+)?$ ]] || refuse "$1 $2: write a number, for example 0.97"; fail_below=$2 ;;
     *) refuse "unknown option $1" ;;
   esac
@@ -69,7 +71,9 @@ fi
 source "$root/launch/mpirun-env.sh"
 # shellcheck source=launch/preload.sh
 source "$root/launch/preload.sh"
-preload_by "$library"
+libraries=("$library")
+if [[ $memory == yes ]]; then libraries+=("${library%.so}-memory.so"); fi
+preload_by "${libraries[@]}"
 # turn with|without ROUND: the program's output and its seconds, in files.
 turn() {
   local variables=() begin=${EPOCHREALTIME/[.,]/} status=0

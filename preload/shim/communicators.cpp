@@ -9,6 +9,7 @@
 #include <cohort/base/error.h>
 #include <cohort/base/log.h>
 
+#include "../program_memory.h"
 #include "mpi_calls.h"
 
 namespace cohort::preload {
@@ -56,6 +57,7 @@ void Communicators::start_node() {
   const int size = mpi::size(node_comm_);
   const auto broadcast = [this](std::span<std::byte> bytes) { mpi::broadcast(bytes, node_comm_); };
   if (size > 1) node_ = std::make_unique<NodeRanks>(mpi::rank(node_comm_), size, broadcast);
+  if (size == mpi::size(MPI_COMM_WORLD)) ProgramMemory::of_this_process().start();
 }
 
 /// For a thread that waits in one of Cohort's calls: who is waited for may wait for a message of this rank.

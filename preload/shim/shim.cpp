@@ -20,6 +20,7 @@
 #include <cohort/base/log.h>
 
 #include "../entry_points.h"
+#include "../program_memory.h"
 #include "calls.h"
 #include "communicators.h"
 #include "mpi_calls.h"
@@ -158,6 +159,8 @@ void report_calls() {
     }
     if (!text.empty()) fmt::print(stderr, "cohort: {} of rank 0: {}\n", line.name, text);
   }
+  if (const std::size_t moved = ProgramMemory::of_this_process().moved_bytes(); moved > 0)
+    fmt::print(stderr, "cohort: {} KiB of rank 0's memory were moved into the node's shared memory\n", moved >> 10);
 }
 
 int started(int status) {

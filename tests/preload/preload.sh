@@ -2,14 +2,14 @@
 # What libcohort-mpi.so does to programs that know nothing of it: which calls Cohort carries out, how errors end, and
 # that other processes are left alone.
 #
-#   preload.sh LIBRARY COLLECTIVES ERRORS FORTRAN LAUNCHER...
+#   preload.sh LIBRARY COLLECTIVES ERRORS MEMORY FORTRAN LAUNCHER...
 #
-#   COLLECTIVES, ERRORS   the programs of this folder
-#   FORTRAN               the MPI's compiler for Fortran, or empty
-#   LAUNCHER              a command line; RANKS in it stands for their number
+#   COLLECTIVES, ERRORS, MEMORY   the programs of this folder
+#   FORTRAN                       the MPI's compiler for Fortran, or empty
+#   LAUNCHER                      a command line; RANKS in it stands for their number
 set -euo pipefail
-library=$1 collectives=$2 errors=$3 fortran=$4
-shift 4
+library=$1 collectives=$2 errors=$3 memory=$4 fortran=$5
+shift 5
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 # shellcheck source=launch/preload.sh
 source "$here/../../launch/preload.sh"
@@ -50,6 +50,24 @@ run 2 COHORT_MPI_CALLS=none "$collectives"
 [[ $status == 0 ]] || fail "none: status $status: $said"
 contains "all results are right" "$said"
 lacks "by Cohort" "$said"
+
+run 2 "$memory"
+[[ $status == 0 ]] || fail "memory of its own: status $status: $said"
+contains "all is as it should be" "$said"
+lacks "moved into" "$said"
+
+own_preloading=("${preloading[@]}")
+preload_by "$library" "${library%.so}-memory.so"
+for ranks in 2 3; do
+  run "$ranks" "$memory"
+  [[ $status == 0 ]] || fail "memory, $ranks ranks: status $status: $said"
+  contains "all is as it should be" "$said"
+  contains "KiB of rank 0's memory were moved into the node's shared memory" "$said"
+done
+run 2 "$collectives"
+[[ $status == 0 ]] || fail "memory, collectives: status $status: $said"
+contains "all results are right" "$said"
+preloading=("${own_preloading[@]}")
 
 run 2 COHORT_MPI_CALLS=some "$collectives"
 [[ $status != 0 ]] || fail "a wrong setting is not refused: $said"

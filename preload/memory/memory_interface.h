@@ -1,0 +1,21 @@
+// How the shims ask libcohort-mpi-memory.so about the program's large blocks of memory. It is found by its
+// first function's name; a program that runs without it has no such blocks.
+#pragma once
+
+#include <cstddef>
+
+extern "C" {
+
+/// Whole pages, with nothing else in them.
+struct CohortMemoryBlock {
+  void* begin;
+  std::size_t bytes;
+};
+
+/// 1 where `begin` is that of a block, which is then described; else 0.
+[[gnu::visibility("default")]] int cohort_memory_block_at(const void* begin, CohortMemoryBlock* block);
+
+/// `block_ends(begin)` is called before the pages of a block go away or move, from then on and for all
+/// threads. It returns 1 where they are private pages, as before all that was done to the block, else 0.
+[[gnu::visibility("default")]] void cohort_memory_tell(int (*block_ends)(void* begin));
+}
