@@ -45,7 +45,7 @@ std::uint32_t fingerprint(const CollectiveCall& call, const CallDetails& details
 }
 
 void copy(std::byte* to, const std::byte* from, std::size_t bytes) {
-  constexpr std::size_t kShort = 256;  // for which the C library is as fast, without a look at the processor
+  constexpr std::size_t kShort = 512;  // for which the C library is as fast, without a look at the processor
   if (bytes == 0 || to == from) return;
   if (bytes <= kShort)
     std::memcpy(to, from, bytes);
@@ -86,9 +86,10 @@ void CallPlanner::make_plan(const CollectiveCall& call) {
   const std::size_t bytes = contributed_bytes(call, members_);
   // Members must also make an urgent call at the same place among all calls: the details have its number.
   const bool payload_has_details = !is_exact(details) || priority_ == Priority::kUrgent;
-  const bool is_rooted = traits_of(call.kind).pattern == CollectiveTraits::Pattern::kFromRoot ||
-                         traits_of(call.kind).pattern == CollectiveTraits::Pattern::kToRoot;
-  const bool is_eager = may_be_eager_ && is_rooted && !payload_has_details && bytes <= kEagerCallBytes;
+  const bool from_root = traits_of(call.kind).pattern == CollectiveTraits::Pattern::kFromRoot;
+  const bool to_root = traits_of(call.kind).pattern == CollectiveTraits::Pattern::kToRoot;
+  const bool is_eager =
+      may_be_eager_ && (from_root || to_root) && !payload_has_details && bytes <= kEagerCallBytes;
   plan_ = {fingerprint(call, details),
            details,
            payload_has_details,
@@ -96,6 +97,8 @@ void CallPlanner::make_plan(const CollectiveCall& call) {
            bytes,
            bytes <= kPayloadBytes && !payload_has_details,
            is_eager,
+           from_root,
+           to_root,
            reduces(call.kind) ? reduction_kernel(call.dtype, call.op) : nullptr,
            pack_unnumbered(call)};
 }
@@ -132,6 +135,21 @@ void contribute(const CollectiveCall& call, const Position& position, const Rang
   }
 }
 
+void collect_from_root(const CollectiveCall& call, const Position& position, const Range& range,
+                       const std::byte* cell) {
+  const std::size_t size = size_of(call.dtype);
+  std::byte* const output = at(call.output, range.begin * size);
+  const bool is_root = position.rank == call.root;
+  if (call.kind == CollectiveKind::kBroadcast) {
+    if (!is_root) copy(output, cell, range.elements * size);
+    return;
+  }
+  const Block block = block_of(call, position.rank);
+  const std::size_t own_block = static_cast<std::size_t>(position.rank) * range.elements * size;
+  copy(output, is_root ? at(call.input, (block.begin + range.begin) * size) : cell + own_block,
+       within(range, block.elements) * size);
+}
+
 void collect(const CollectiveCall& call, ReductionKernel kernel, const Position& position, const Range& range,
              std::span<const std::byte*> cells, bool take_over) {
   const std::size_t size = size_of(call.dtype);
@@ -152,15 +170,7 @@ void collect(const CollectiveCall& call, ReductionKernel kernel, const Position&
                              at(call.input, (block.begin + range.begin) * size), cells, take_over);
     }
     case CollectiveKind::kBroadcast:
-      if (rank != root) copy(output, cells[root], range.elements * size);
-      return;
-    case CollectiveKind::kScatter: {
-      const Block block = block_of(call, position.rank);
-      copy(output,
-           rank == root ? at(call.input, (block.begin + range.begin) * size) : cells[root] + own_block,
-           within(range, block.elements) * size);
-      return;
-    }
+    case CollectiveKind::kScatter: return collect_from_root(call, position, range, cells[root]);
     case CollectiveKind::kGather:
       if (rank != root) return;
       [[fallthrough]];

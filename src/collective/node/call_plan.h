@@ -25,6 +25,8 @@ struct CallPlan {
   std::size_t bytes = 0;             ///< that one member contributes
   bool in_line = false;              ///< the payload is the data, and the fingerprint exact
   bool eager = false;                ///< members that only send do not wait for the others
+  bool from_root = false;            ///< the root alone contributes
+  bool to_root = false;              ///< the root alone has a result
   ReductionKernel kernel = nullptr;  ///< of the kinds that reduce
   PackedCall packed = {};            ///< as the member's record has it, without the number
 };
@@ -129,6 +131,10 @@ void contribute(const CollectiveCall& call, const Position& position, const Rang
 /// this member fills it next.
 void collect(const CollectiveCall& call, ReductionKernel kernel, const Position& position, const Range& range,
              std::span<const std::byte*> cells, bool take_over);
+
+/// The part of `collect` for the kinds in which the root alone contributes, to `cell`.
+void collect_from_root(const CollectiveCall& call, const Position& position, const Range& range,
+                       const std::byte* cell);
 
 /// The part of `collect` that reduces: what lies in `cells`, of which `own_input` takes the place of this
 /// member's, to `output`.

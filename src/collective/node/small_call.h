@@ -89,6 +89,10 @@ inline void contribute_whole(const SmallCall& small) {
   if (bytes == 0) return;
   if (call.kind == CollectiveKind::kAllReduce && bytes <= kShort)  // the most frequent kind comes first
     std::memcpy(small.own_buffer(), call.input, bytes);
+  else if (small.plan.from_root && small.endpoint.position().rank != call.root)
+    return;
+  else if (bytes <= kShort && call.counts.empty())
+    std::memcpy(small.own_buffer(), call.input, bytes);
   else
     contribute(call, small.endpoint.position(), {0, small.plan.elements}, small.own_buffer());
 }
@@ -100,8 +104,11 @@ inline void collect_result(const SmallCall& small) {
   const Position& position = small.endpoint.position();
   const bool take_over = small.way == SmallWay::kSlot;
   if (plan.bytes > 0) {
-    if (call.kind != CollectiveKind::kAllReduce) {
-      collect(call, plan.kernel, position, {0, plan.elements}, small.buffers(), take_over);
+    if (plan.from_root) {
+      collect_from_root(call, position, {0, plan.elements}, small.buffer_of(call.root));
+    } else if (call.kind != CollectiveKind::kAllReduce) {
+      if (!plan.to_root || position.rank == call.root)
+        collect(call, plan.kernel, position, {0, plan.elements}, small.buffers(), take_over);
     } else if (position.size == 2) {  // the most frequent number: no list in memory
       const std::byte* const other = small.buffer_of(1 - position.rank);
       std::array both{other, other};  // one of which gives way to this member's input
