@@ -17,8 +17,8 @@
 namespace cohort::preload {
 namespace {
 
-/// Of a call, so that its buffers may be large ones.
-constexpr std::size_t kElementsToNote = 1024;
+/// From so many on the buffers of a call may be large ones.
+constexpr std::size_t kElementsOfLargeCall = 1024;
 
 /// The one value that a Session's first worker sets and the others get, sent to all of them at once: they ask
 /// for it while the first one sets it.
@@ -103,12 +103,13 @@ std::size_t eager_bytes(const Communicator& communicator) noexcept {
 }
 
 void carry_out(Communicator& communicator, const CollectiveCall& call) {
-  if (call.elements >= kElementsToNote) [[unlikely]] {
+  std::array<std::shared_ptr<const void>, 2> used;
+  if (call.elements >= kElementsOfLargeCall) [[unlikely]] {
     const int rank = communicator.rank();
     const int size = communicator.size();
     ProgramMemory& memory = ProgramMemory::of_this_process();
-    if (call.input != call.output) memory.note({call.input, input_bytes(call, rank, size)});
-    memory.note({call.output, output_bytes(call, rank, size)});
+    if (call.input != call.output) used[0] = memory.use({call.input, input_bytes(call, rank, size)});
+    used[1] = memory.use({call.output, output_bytes(call, rank, size)});
   }
   CommunicatorBase::run_checked(communicator, call);
 }

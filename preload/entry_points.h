@@ -24,6 +24,9 @@
   COHORT_X(MPI_Finalize, 0)             \
   COHORT_X(MPI_Comm_free, 1)            \
   COHORT_X(MPI_Comm_disconnect, 1)      \
+  COHORT_X(MPI_Win_create, 6)           \
+  COHORT_X(MPI_Win_allocate, 6)         \
+  COHORT_X(MPI_Win_create_dynamic, 3)      \
   COHORT_C_COLLECTIVES(COHORT_X)
 
 /// COHORT_X(NAME, ARGUMENTS): those of MPI 4, whose counts are larger than an int. In a library of their own,
@@ -49,6 +52,10 @@
   COHORT_X(mpi_finalize, 1)                   \
   COHORT_X(mpi_comm_free, 2)                  \
   COHORT_X(mpi_comm_disconnect, 2)            \
+  COHORT_X(mpi_win_create, 7)                 \
+  COHORT_X(mpi_win_allocate, 7)               \
+  COHORT_X(mpi_win_allocate_cptr, 7)          \
+  COHORT_X(mpi_win_create_dynamic, 4)         \
   COHORT_X(mpi_barrier, 2)                    \
   COHORT_X(mpi_bcast, 6)                      \
   COHORT_X(mpi_reduce, 8)                     \

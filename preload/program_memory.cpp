@@ -31,36 +31,45 @@ void ProgramMemory::start() {
   if (tell == nullptr) return;
   tell([](void* begin) { return of_this_process().end(begin) ? 1 : 0; });
   // A child has memory of its own.
-  ::pthread_atfork([] { of_this_process().move_all_back(); }, nullptr, nullptr);
-  block_at_.store(find<decltype(&cohort_memory_block_at)>("cohort_memory_block_at"));
+  ::pthread_atfork([] { of_this_process().move_back(); }, nullptr, nullptr);
+  block_of_.store(find<decltype(&cohort_memory_block_of)>("cohort_memory_block_of"));
 }
 
-void ProgramMemory::note(std::span<const std::byte> buffer) {
-  const auto block_at = block_at_.load(std::memory_order_relaxed);
+std::shared_ptr<const void> ProgramMemory::use(std::span<const std::byte> buffer) {
+  const auto block_of = block_of_.load(std::memory_order_relaxed);
   CohortMemoryBlock block{};
-  if (block_at == nullptr || buffer.size() < kLeastBytes || block_at(buffer.data(), &block) == 0) return;
-  constexpr std::size_t kPage = 4096;  // no page is smaller
-  if (block.bytes - buffer.size() >= kPage) return;
+  if (block_of == nullptr || buffer.size() < kLeastBytes || block_of(buffer.data(), &block) == 0) return {};
   const std::lock_guard lock(mutex_);
-  Block& noted = blocks_[block.begin];
-  if (++noted.calls != kCallsBefore) return;  // if it cannot be moved then, it is not tried again
+  std::shared_ptr<Block>& known = blocks_[block.begin];
+  if (known == nullptr) known = std::make_shared<Block>();
+  const std::shared_ptr<Block> used = known;
+  constexpr std::size_t kPage = 4096;  // no page is smaller
+  if (block.begin != buffer.data() || block.bytes - buffer.size() >= kPage) return used;
+  if (++used->calls != kCallsBefore || has_windows_) return used;  // it is tried once
   try {
-    noted.registration.emplace(register_memory({static_cast<std::byte*>(block.begin), block.bytes}));
-    if (noted.registration->in_node_heap()) moved_bytes_ += block.bytes;
+    used->registration.emplace(register_memory({static_cast<std::byte*>(block.begin), block.bytes}));
+    if (used->registration->in_node_heap()) moved_bytes_ += block.bytes;
   } catch (const InvalidArgument& error) {  // what the program has made of its pages
     logging::debug("a block of memory stays where it is: {}", error.what());
   }
+  return used;
+}
+
+void ProgramMemory::note_windows() {
+  const std::lock_guard lock(mutex_);
+  has_windows_ = true;
 }
 
 bool ProgramMemory::end(void* begin) {
   const std::lock_guard lock(mutex_);
-  auto block = blocks_.extract(begin);
-  return block.empty() || !block.mapped().registration;
+  const auto block = blocks_.extract(begin);
+  return block.empty() || !block.mapped()->registration;
 }
 
-void ProgramMemory::move_all_back() {
+void ProgramMemory::move_back() {
   const std::lock_guard lock(mutex_);
-  blocks_.clear();
+  if (has_windows_) return;
+  std::erase_if(blocks_, [](const auto& block) { return block.second.use_count() == 1; });
 }
 
 std::size_t ProgramMemory::moved_bytes() {

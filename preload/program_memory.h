@@ -1,11 +1,12 @@
-// The program's own large buffers, which are moved into the memory that the ranks of a node share when they come
-// again in collectives: where libcohort-mpi-memory.so has given the program its memory, and knows when a block
-// ends.
+// The program's own large buffers, which are moved into the memory that the ranks of a node share when they
+// come again in collectives: where libcohort-mpi-memory.so has given the program its memory, and knows when a
+// block ends.
 #pragma once
 
 #include <atomic>
 #include <cstddef>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <span>
@@ -26,13 +27,17 @@ class ProgramMemory {
   /// From now on. Only where no rank is on another node, for which network adapters may have pinned pages.
   void start();
 
-  /// A collective uses these bytes: those that come again are moved once they have come a few times. Only
-  /// whole blocks are, so that nothing else that the program or its MPI may write at that moment moves with
-  /// them.
-  void note(std::span<const std::byte> buffer);
+  /// A collective uses these bytes, for as long as it has what is returned: those that come again are moved
+  /// once they have come a few times. Only whole blocks are, so that nothing else that the program or its MPI
+  /// may write at that moment moves with them.
+  [[nodiscard]] std::shared_ptr<const void> use(std::span<const std::byte> buffer);
 
-  /// Private pages take the place of those of all blocks, with their content.
-  void move_all_back();
+  /// The program has windows of one-sided communication from now on, so others may write to its memory at any
+  /// time: every block stays where it is.
+  void note_windows();
+
+  /// Private pages take the place of those of the blocks, with their content, but for blocks that are in use.
+  void move_back();
 
   /// Bytes that have been moved, in blocks that the program has now or has had.
   [[nodiscard]] std::size_t moved_bytes();
@@ -47,10 +52,11 @@ class ProgramMemory {
   /// Whether the block had never been moved.
   bool end(void* begin);
 
-  std::atomic<decltype(&cohort_memory_block_at)> block_at_{nullptr};  ///< null without that library
+  std::atomic<decltype(&cohort_memory_block_of)> block_of_{nullptr};  ///< null without that library
   std::recursive_mutex mutex_;  ///< recursive: memory that is freed meanwhile may end a block
-  std::map<const void*, Block> blocks_;
+  std::map<const void*, std::shared_ptr<Block>> blocks_;  ///< shared with the calls that use them
   std::size_t moved_bytes_ = 0;
+  bool has_windows_ = false;
 };
 
 }  // namespace cohort::preload

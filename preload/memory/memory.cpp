@@ -1,7 +1,7 @@
-// libcohort-mpi-memory.so: malloc and its kin for a program whose large blocks are to be moved into the memory
-// that the ranks of a node share. A block of 256 KiB and more is a mapping of its own, so that its pages have
-// no bytes of another block, and its end is seen. Smaller ones are the C library's, or those of whatever
-// allocator comes next.
+// libcohort-mpi-memory.so: malloc and its kin for a program whose large blocks are to be moved into the
+// memory that the ranks of a node share. A block of 256 KiB and more is a mapping of its own, so that its
+// pages have no bytes of another block, and its end is seen. Smaller ones are the C library's, or those of
+// whatever allocator comes next.
 //
 // Comes behind libcohort-mpi.so in LD_PRELOAD; launchers and shells get it, too, so it needs no C++ library.
 #include <dlfcn.h>
@@ -30,7 +30,9 @@ std::size_t page_bytes() {
   return bytes;
 }
 
-std::size_t whole_pages(std::size_t bytes) { return (bytes + page_bytes() - 1) / page_bytes() * page_bytes(); }
+std::size_t whole_pages(std::size_t bytes) {
+  return (bytes + page_bytes() - 1) / page_bytes() * page_bytes();
+}
 
 bool is_large(std::size_t bytes) { return bytes >= kLargeBytes && bytes <= SIZE_MAX / 2; }
 
@@ -74,10 +76,19 @@ class BlockTable {
     return first;
   }
 
-  /// count() where there is none.
+  /// The block that begins there; count() where there is none.
   [[nodiscard]] std::size_t find(const void* begin) const {
     const std::size_t index = lower_bound(begin);
     return index < count_ && blocks_[index].begin == begin ? index : count_;
+  }
+
+  /// The block in which the address lies; count() where there is none.
+  [[nodiscard]] std::size_t find_containing(const void* address) const {
+    const std::size_t index = lower_bound(address);
+    if (index < count_ && blocks_[index].begin == address) return index;
+    if (index == 0) return count_;
+    const CohortMemoryBlock& before = blocks_[index - 1];
+    return address_of(address) - address_of(before.begin) < before.bytes ? index - 1 : count_;
   }
 
   /// False where there is no memory for it.
@@ -160,7 +171,8 @@ CohortMemoryBlock take_kept(std::size_t bytes) {
   return kept.take(best);
 }
 
-/// A block of whole pages, with `was_used` where it may not be zero throughout. `alignment` is a power of two.
+/// A block of whole pages, with `was_used` where it may not be zero throughout. `alignment` is a power of
+/// two.
 void* allocate(std::size_t bytes, std::size_t alignment, bool& was_used) {
   CohortMemoryBlock block{};
   if (alignment <= page_bytes()) block = take_kept(whole_pages(bytes));
@@ -226,9 +238,7 @@ Function find_next(const char* name) {
 /// What the dynamic loader itself asks for while it looks for a name. Nobody frees it.
 alignas(64) char early_memory[4096];
 std::size_t early_bytes = 0;
-bool is_early(const void* data) {
-  return address_of(data) - address_of(early_memory) < sizeof early_memory;
-}
+bool is_early(const void* data) { return address_of(data) - address_of(early_memory) < sizeof early_memory; }
 void* allocate_early(std::size_t bytes) {
   const std::size_t begin = early_bytes;
   early_bytes += (bytes + 63) / 64 * 64;
@@ -279,14 +289,19 @@ void* allocate(std::size_t bytes, std::size_t alignment = 1) {
 
 bool is_power_of_two(std::size_t number) { return number > 0 && (number & (number - 1)) == 0; }
 
-/// A block of another size with the content of `block`, which is gone then; null, and `block` is the program's
-/// as before, where there is no memory.
+/// A block of another size with the content of `block`, which is gone then; null, and `block` is the
+/// program's as before, where there is no memory.
 void* resize(const CohortMemoryBlock& block, std::size_t bytes) {
   void* resized = nullptr;
+  if (whole_pages(bytes) == block.bytes) {
+    const Lock lock;  // the table has room: the block was taken from it
+    static_cast<void>(used.add(block));
+    return block.begin;
+  }
   if (tell_end(block.begin)) {
     resized = ::mremap(block.begin, block.bytes, whole_pages(bytes), MREMAP_MAYMOVE);
     if (resized == MAP_FAILED) resized = nullptr;
-    const Lock lock;  // the table has room: the block was taken from it
+    const Lock lock;
     static_cast<void>(used.add(resized == nullptr ? block : CohortMemoryBlock{resized, whole_pages(bytes)}));
     return resized;
   }
@@ -305,11 +320,10 @@ void* resize(const CohortMemoryBlock& block, std::size_t bytes) {
 }  // namespace
 }  // namespace cohort::preload
 
-int cohort_memory_block_at(const void* begin, CohortMemoryBlock* block) {
+int cohort_memory_block_of(const void* address, CohortMemoryBlock* block) {
   using namespace cohort::preload;
-  if (address_of(begin) % page_bytes() != 0) return 0;
   const Lock lock;
-  const std::size_t index = used.find(begin);
+  const std::size_t index = used.find_containing(address);
   if (index == used.count()) return 0;
   *block = used[index];
   return 1;
@@ -408,6 +422,6 @@ COHORT_EXPORTED void* pvalloc(std::size_t bytes) noexcept {
 
 COHORT_EXPORTED std::size_t malloc_usable_size(void* data) noexcept {
   CohortMemoryBlock block{};
-  if (cohort_memory_block_at(data, &block) != 0) return block.bytes;
+  if (cohort_memory_block_of(data, &block) != 0) return block.bytes;
   return data == nullptr ? 0 : next()->malloc_usable_size(data);
 }

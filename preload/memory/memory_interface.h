@@ -12,8 +12,8 @@ struct CohortMemoryBlock {
   std::size_t bytes;
 };
 
-/// 1 where `begin` is that of a block, which is then described; else 0.
-[[gnu::visibility("default")]] int cohort_memory_block_at(const void* begin, CohortMemoryBlock* block);
+/// 1 where `address` lies in a block of the program, which is then described; else 0.
+[[gnu::visibility("default")]] int cohort_memory_block_of(const void* address, CohortMemoryBlock* block);
 
 /// `block_ends(begin)` is called before the pages of a block go away or move, from then on and for all
 /// threads. It returns 1 where they are private pages, as before all that was done to the block, else 0.

@@ -160,7 +160,8 @@ void report_calls() {
     if (!text.empty()) fmt::print(stderr, "cohort: {} of rank 0: {}\n", line.name, text);
   }
   if (const std::size_t moved = ProgramMemory::of_this_process().moved_bytes(); moved > 0)
-    fmt::print(stderr, "cohort: {} KiB of rank 0's memory were moved into the node's shared memory\n", moved >> 10);
+    fmt::print(stderr, "cohort: {} KiB of rank 0's memory were moved into the node's shared memory\n",
+               moved >> 10);
 }
 
 int started(int status) {
@@ -200,6 +201,21 @@ struct EndingFunction {
     return next(comm);
   }
   static inline Next<int (*)(MPI_Comm*)> next{kName.text};
+};
+
+// ---- windows
+
+/// An argument or a result: an integer or a pointer.
+using Word = long;
+
+/// MPI_Win_create and the like, of C and of Fortran.
+template <Name kName, class... Words>
+struct WindowFunction {
+  static Word call(Words... words) {
+    ProgramMemory::of_this_process().note_windows();
+    return next(words...);
+  }
+  static inline Next<Word (*)(Words...)> next{kName.text};
 };
 
 // ---- Fortran
@@ -324,6 +340,12 @@ std::span<const Entry> c_entries() {
       {"MPI_Finalize", address_of(&finalize)},
       {"MPI_Comm_free", address_of(&EndingFunction<"MPI_Comm_free">::call)},
       {"MPI_Comm_disconnect", address_of(&EndingFunction<"MPI_Comm_disconnect">::call)},
+      {"MPI_Win_create",
+       address_of(&WindowFunction<"MPI_Win_create", Word, Word, Word, Word, Word, Word>::call)},
+      {"MPI_Win_allocate",
+       address_of(&WindowFunction<"MPI_Win_allocate", Word, Word, Word, Word, Word, Word>::call)},
+      {"MPI_Win_create_dynamic",
+       address_of(&WindowFunction<"MPI_Win_create_dynamic", Word, Word, Word>::call)},
       {"MPI_Barrier", address_of(&Function<"MPI_Barrier", &barrier>::call)},
       COHORT_BOTH("Bcast", bcast),
       COHORT_BOTH("Reduce", reduce),
@@ -353,6 +375,12 @@ std::span<const Entry> c_entries() {
     NAME "_f08_", address_of(&FortranBoundary<NAME "_f08_", __VA_ARGS__>::call)  \
   }
 
+#define COHORT_FORTRAN_WINDOW(NAME, ...)                                        \
+  {NAME "_", address_of(&WindowFunction<NAME "_", __VA_ARGS__>::call)},         \
+      {NAME "__", address_of(&WindowFunction<NAME "__", __VA_ARGS__>::call)}, { \
+    NAME "_f08_", address_of(&WindowFunction<NAME "_f08_", __VA_ARGS__>::call)  \
+  }
+
 #define COHORT_FORTRAN_END(NAME)                                          \
   {NAME "_", address_of(&FortranEndingFunction<NAME "_">::call)},         \
       {NAME "__", address_of(&FortranEndingFunction<NAME "__">::call)}, { \
@@ -363,6 +391,10 @@ std::span<const Entry> fortran_entries() {
   static const Entry entries[] = {
       COHORT_FORTRAN_END("mpi_comm_free"),
       COHORT_FORTRAN_END("mpi_comm_disconnect"),
+      COHORT_FORTRAN_WINDOW("mpi_win_create", Word, Word, Word, Word, Word, Word, Word),
+      COHORT_FORTRAN_WINDOW("mpi_win_allocate", Word, Word, Word, Word, Word, Word, Word),
+      COHORT_FORTRAN_WINDOW("mpi_win_allocate_cptr", Word, Word, Word, Word, Word, Word, Word),
+      COHORT_FORTRAN_WINDOW("mpi_win_create_dynamic", Word, Word, Word, Word),
       COHORT_FORTRAN_BOUNDARY("mpi_init", false),
       COHORT_FORTRAN_BOUNDARY("mpi_init_thread", false, MPI_Fint, MPI_Fint),
       COHORT_FORTRAN_BOUNDARY("mpi_finalize", true),

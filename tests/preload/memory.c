@@ -192,6 +192,24 @@ static void fork_between_calls(void) {
   free(data);
 }
 
+// Who puts into a window does so at any time, also while the memory behind it comes in collectives.
+static void put_into_windows(void) {
+  enum { kCount = 100000 };
+  double* const data = malloc(kCount * sizeof *data);
+  MPI_Win window;
+  MPI_Win_create(data, kCount * sizeof *data, sizeof *data, MPI_INFO_NULL, MPI_COMM_WORLD, &window);
+  for (int call = 0; call < 5; ++call) {
+    sum_in_place(data, kCount, call);
+    const double value = 1000.0 + call + rank;
+    MPI_Win_fence(0, window);
+    MPI_Put(&value, 1, MPI_DOUBLE, (rank + 1) % ranks, kCount - 1, 1, MPI_DOUBLE, window);
+    MPI_Win_fence(0, window);
+    REQUIRE(data[kCount - 1] == 1000.0 + call + (rank + ranks - 1) % ranks);
+  }
+  MPI_Win_free(&window);
+  free(data);
+}
+
 int main(int argc, char** argv) {
   int provided = 0;
   MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &provided);
@@ -207,6 +225,7 @@ int main(int argc, char** argv) {
   for (int i = 0; i < 3; ++i) pthread_join(threads[i], NULL);
   fork_between_calls();
   use_blocks_that_end();
+  put_into_windows();
   if (rank == 0) puts("all is as it should be");
   MPI_Finalize();
   return 0;
