@@ -2,6 +2,7 @@
 
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -169,7 +170,10 @@ std::string move_out_of_heap(std::span<std::byte> pages) {
       ::mmap(nullptr, pages.size(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (fresh == MAP_FAILED) return std::strerror(errno);
   std::memcpy(fresh, pages.data(), pages.size());
-  if (::mremap(fresh, pages.size(), pages.size(), MREMAP_MAYMOVE | MREMAP_FIXED, pages.data()) != MAP_FAILED)
+  // By the system itself: UCX puts a function of its own in place of the C library's, which loses the new
+  // address.
+  if (::syscall(SYS_mremap, fresh, pages.size(), pages.size(), MREMAP_MAYMOVE | MREMAP_FIXED, pages.data()) !=
+      -1)
     return {};
   const int error = errno;
   ::munmap(fresh, pages.size());

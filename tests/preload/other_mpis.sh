@@ -28,6 +28,8 @@ while (($#)); do
   esac
 done
 [[ -f $library ]] || refuse "there is no $library: build the target preload"
+preload_by "$library" "${library%.so}-memory.so"
+with_memory=("${preloading[@]}")
 preload_by "$library"
 
 scratch=$(mktemp -d)
@@ -38,14 +40,15 @@ failed=0
 check() {
   local name=$1 launcher=$2 seconds program result preloaded variables served status
   shift 2
-  for program in collectives errors sessions; do
+  for program in collectives errors memory sessions; do
     "$@" -O1 -w -o "$scratch/$program" -x c "$here/$program.c" -x none "${libraries[@]}" -lm
   done
-  for program in collectives "errors arguments" sessions; do
+  for program in collectives "errors arguments" memory sessions; do
     result=()
     for preloaded in no yes; do
       variables=()
       [[ $preloaded == no ]] || variables=("${preloading[@]}" COHORT_RUN_NUMBERS=1)
+      [[ $preloaded$program != yesmemory ]] || variables=("${with_memory[@]}" COHORT_RUN_NUMBERS=1)
       seconds=$SECONDS status=0
       # shellcheck disable=SC2086  # the program and its argument
       timeout 300 "$launcher" -n "$ranks" env "${variables[@]}" "$scratch"/$program >"$scratch/log" 2>&1 || status=$?
