@@ -125,11 +125,11 @@ class RowWeights {
 /// The sum of `term(i)` for i below `count`, in 8 partial sums that the processor adds side by side.
 template <class T, class Term>
 [[nodiscard]] T sum_of(std::size_t count, Term term) {
-  constexpr std::size_t kLanes = 8;
-  std::array<T, kLanes> sums{};
+  constexpr std::size_t kSums = 8;
+  std::array<T, kSums> sums{};
   std::size_t i = 0;
-  for (; i + kLanes <= count; i += kLanes)
-    for (std::size_t lane = 0; lane < kLanes; ++lane) sums[lane] += term(i + lane);
+  for (; i + kSums <= count; i += kSums)
+    for (std::size_t lane = 0; lane < kSums; ++lane) sums[lane] += term(i + lane);
   for (std::size_t lane = 0; i < count; ++i, ++lane) sums[lane] += term(i);
   return ((sums[0] + sums[4]) + (sums[2] + sums[6])) + ((sums[1] + sums[5]) + (sums[3] + sums[7]));
 }
