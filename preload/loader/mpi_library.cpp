@@ -70,11 +70,13 @@ MpiLibrary describe_mpi_library(void* version_function) {
   char version[8192] = {};  // the largest MPI_MAX_LIBRARY_VERSION_STRING
   int length = 0;
   reinterpret_cast<int (*)(char*, int*)>(version_function)(version, &length);
-  const int first_line = static_cast<int>(std::strcspn(version, "\n\t"));
+  library.abi = abi_of(library.file, version);
+  const int first_line = static_cast<int>(std::strcspn(version, "\n"));
   constexpr int kRoom = sizeof library.version - 1;
   std::snprintf(library.version, sizeof library.version, "%.*s", first_line < kRoom ? first_line : kRoom,
                 version);
-  library.abi = abi_of(library.file, version);
+  for (char* c = library.version; *c != '\0'; ++c)
+    if (*c == '\t') *c = ' ';
   return library;
 }
 
