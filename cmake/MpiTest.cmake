@@ -27,7 +27,7 @@ endfunction()
 
 # cohort_mpi_properties(test N TIMEOUT): the properties of every test under the launcher. The leak
 # suppressions match only when every stack is unwound in full. Several ranks wait for each other most of the time, so
-# however many they are they count as two processes, of which tests/run.sh starts three for each core and one. They
+# however many they are they count as two processes, of which tests/run.sh starts three for each core. They
 # come first, by their cost, so that a test of one process finds its place beside them. What HWLOC_COMPONENTS saves is
 # said in launch/mpirun-env.sh.
 function(cohort_mpi_properties test ranks timeout)

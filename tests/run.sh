@@ -8,7 +8,7 @@
 #   --sanitize WHAT  under a sanitizer, in a build folder of its own; `thread` runs the
 #                    tests whose members are threads, for it cannot see other processes
 #   --jobs N         N compile jobs; default: one per core. The tests, which wait for half of the time, are three
-#                    times as many at a time, and one
+#                    times as many at a time
 #
 # Where virtual hosts or Slurm are not possible (they need root), the tests over them are
 # skipped; with COHORT_REQUIRE_CLUSTER=1 that is a failure.
@@ -42,4 +42,4 @@ if [[ ${COHORT_REQUIRE_CLUSTER:-0} == 1 ]]; then
 fi
 unset COHORT_REQUIRE_CLUSTER  # the library refuses variables of its prefix that it does not know
 launch/build.sh "$preset" "$jobs"
-ctest --preset "$preset" --parallel $((3 * jobs + 1)) "${selection[@]}" "${left_out[@]}" </dev/null
+ctest --preset "$preset" --parallel $((3 * jobs)) "${selection[@]}" "${left_out[@]}" </dev/null

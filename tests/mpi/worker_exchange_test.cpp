@@ -10,7 +10,9 @@
 #include <memory>
 #include <optional>
 #include <stdexcept>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -168,16 +170,23 @@ TEST(WorkerExchange, NamesWhoIsMissingOnAllWorkers) {
 }
 
 // Who has come may not have run yet when the shorter grace time is over, so nothing is said here of who is
-// named.
+// named. The whole grace time is 2 s. Workers that share their cores with others' may need several tries to
+// be sooner.
 TEST(WorkerExchange, TellsAShortDeadlineSoon) {
+  constexpr int kTries = 4;
   for (const int missing : workers_at_each_place()) {
-    OwnExchange exchange(0.1s);
-    const auto start = std::chrono::steady_clock::now();
-    static_cast<void>(error_without(session().rank() == missing, [&] {
-      static_cast<void>(exchange->all_gather(RoundKind::kSplit, "late"));
-    }));
-    EXPECT_LT(std::chrono::steady_clock::now() - start, 2s);
-    static_cast<void>(session().exchange(""));
+    bool all_were_soon = false;
+    for (int attempt = 0; attempt < kTries && !all_were_soon; ++attempt) {
+      OwnExchange exchange(0.1s);
+      const auto start = std::chrono::steady_clock::now();
+      static_cast<void>(error_without(session().rank() == missing, [&] {
+        static_cast<void>(exchange->all_gather(RoundKind::kSplit, "late"));
+      }));
+      const bool was_soon = std::chrono::steady_clock::now() - start < 2s;
+      const std::vector<std::string> all = session().exchange(was_soon ? "soon" : "late");
+      all_were_soon = std::ranges::count(all, "soon") == std::ssize(all);
+    }
+    EXPECT_TRUE(all_were_soon) << "without worker " << missing;
   }
 }
 
