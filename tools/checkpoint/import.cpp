@@ -52,8 +52,8 @@ int import_tensors(const Arguments& arguments) {
       if (outcome.is_transposed) checkpoint::require_transposable(name, tensor);
     }
     checkpoint::require_name(outcome.name);
-    const auto read = [&reader, name = name, outcome] {
-      return checkpoint::converted(reader.read(name), outcome.dtype, outcome.is_transposed);
+    const auto read = [&reader, stored_name = name, outcome] {
+      return checkpoint::converted(reader.read(stored_name), outcome.dtype, outcome.is_transposed);
     };
     values.emplace(outcome.name, checkpoint::NamedValue{.dtype = outcome.dtype,
                                                         .shape = [outcome] { return outcome.shape; },

@@ -89,8 +89,8 @@ void append_value(std::string& out, const ValueEntry& value) {
 std::string hexadecimal(std::uint32_t checksum) { return fmt::format("{:08x}", checksum); }
 
 std::string to_json(const Manifest& manifest) {
-  constexpr std::string_view kBeginning = R"({"checkpoint":)";
-  std::string text(kBeginning);
+  constexpr std::string_view kOpening = R"({"checkpoint":)";
+  std::string text(kOpening);
   text += R"({"files":)";
   {
     Lines files(text);
@@ -113,7 +113,7 @@ std::string to_json(const Manifest& manifest) {
     }
   }
   fmt::format_to(std::back_inserter(text), R"(,"version":{},"workers":{}}})", kVersion, manifest.workers);
-  const std::string checksum = checksum_of_lines(std::string_view(text).substr(kBeginning.size()));
+  const std::string checksum = checksum_of_lines(std::string_view(text).substr(kOpening.size()));
   fmt::format_to(std::back_inserter(text), ",\n\"crc32c\":\"{}\"}}\n", checksum);
   return text;
 }
