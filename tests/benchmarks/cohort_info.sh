@@ -151,6 +151,7 @@ refuses "did you mean COHORT_CPU_DEVICES" env COHORT_CPU_DEVICE=2 "$info"
 refuses "whole number" env COHORT_CPU_DEVICES=two "$info" --format json
 refuses "text or json" "$info" --format xml
 refuses "there is no such file" "$info" --mpi "$scratch/none"
+refuses "there is no such file" "$info" --mpi "$scratch"
 refuses "choose invalid_argument, .*, internal" "$info" --explain lost
 refuses "pack:2 l3:8" "$info" --topology='two sockets'
 refuses "cannot be read" "$info" --topology="$scratch/missing.xml"

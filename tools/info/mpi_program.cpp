@@ -1,12 +1,13 @@
-// What libcohort-mpi.so would do for an MPI program that knows nothing of Cohort, without running the program.
+// What libcohort-mpi.so would do for an MPI program that knows nothing of Cohort, without running the
+// program.
 #include <dlfcn.h>
 
 #include <array>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
-#include <optional>
 #include <regex>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -37,24 +38,24 @@ std::string quoted(const std::string& word) {
   return "'" + std::regex_replace(word, std::regex("'"), R"('\'')") + "'";
 }
 
-/// What the dynamic loader would load for `file`, by ldd. @throws InvalidArgument where it is not one for it.
+/// What the dynamic loader would load for `file`, by ldd: the paths of libraries, and the names of those that
+/// it does not find. None for what is not for it, such as a script.
 std::vector<std::string> libraries_of(const std::string& file) {
-  const std::unique_ptr<FILE, int (*)(FILE*)> ldd(::popen(("ldd " + quoted(file) + " 2>&1").c_str(), "r"),
-                                                  &::pclose);
+  const std::unique_ptr<FILE, int (*)(FILE*)> ldd(
+      ::popen(("ldd " + quoted(file) + " 2>/dev/null").c_str(), "r"), &::pclose);
   if (ldd == nullptr) throw Unavailable("--mpi: ldd, which lists a program's libraries, cannot be started");
   std::string output;
   std::array<char, 4096> part{};
   while (const std::size_t bytes = std::fread(part.data(), 1, part.size(), ldd.get()))
     output.append(part.data(), bytes);
-  if (output.find("not found\n") != std::string::npos && output.find("=> not found") == std::string::npos)
-    throw Unavailable("--mpi: there is no ldd, which lists a program's libraries: {}", output);
   std::vector<std::string> libraries;
-  static const std::regex line(R"(\s*(?:\S+ => )?(/.*) \(0x[0-9a-f]+\))");
-  for (std::size_t begin = 0; begin < output.size();) {
-    const std::size_t end = std::min(output.find('\n', begin), output.size());
-    const std::string text = output.substr(begin, end - begin);
-    if (std::smatch match; std::regex_match(text, match, line)) libraries.push_back(match[1]);
-    begin = end + 1;
+  static const std::regex found(R"(\s*(?:\S+ => )?(/.*) \(0x[0-9a-f]+\))");
+  static const std::regex missing(R"(\s*(\S+) => not found)");
+  std::istringstream lines(output);
+  for (std::string line; std::getline(lines, line);) {
+    std::smatch match;
+    if (std::regex_match(line, match, found) || std::regex_match(line, match, missing))
+      libraries.push_back(match[1]);
   }
   return libraries;
 }
@@ -64,10 +65,13 @@ bool is_named_as_mpi(const std::string& library) {
   return std::regex_match(fs::path(library).filename().string(), name);
 }
 
-/// The library in place of which libcohort-mpi.so would be called; empty where there is none.
+/// The library in place of which libcohort-mpi.so would be called, by its name alone where it is not found;
+/// empty where there is none.
 std::string mpi_library_of(const std::string& file) {
-  if (!fs::exists(file))
-    throw InvalidArgument("--mpi {}: there is no such file; give a program's or an MPI library's path", file);
+  if (!fs::is_regular_file(file)) {
+    throw InvalidArgument("--mpi {}: there is no such file; give the path of a program or of an MPI library",
+                          file);
+  }
   if (is_named_as_mpi(file)) return fs::absolute(file).string();
   for (const std::string& library : libraries_of(fs::absolute(file).string()))
     if (is_named_as_mpi(library)) return library;
@@ -93,8 +97,14 @@ MpiProgramFacts gather_mpi_program(const std::string& file) {
   facts.library = mpi_library_of(file);
   if (facts.library.empty()) {
     facts.why_nothing =
-        "it names no MPI library. One that it loads as it runs, as Python does, is found at its first MPI call; "
+        "it names no MPI library. One that it loads as it runs, as Python does, is found at its first MPI "
+        "call; "
         "give the file of that library to see what would happen";
+    return facts;
+  }
+  if (!facts.library.starts_with('/')) {
+    facts.why_nothing = fmt::format(
+        "the dynamic loader does not find its {}; is LD_LIBRARY_PATH set as for a run?", facts.library);
     return facts;
   }
   // In a name space of its own: this program has an MPI, too.
@@ -109,7 +119,8 @@ MpiProgramFacts gather_mpi_program(const std::string& file) {
   if (library.abi == nullptr) {
     facts.why_nothing = "the binary interface of this MPI is not known";
   } else if (facts.preload.empty()) {
-    facts.why_nothing = "libcohort-mpi.so is neither in the build's lib nor installed; build the target preload";
+    facts.why_nothing =
+        "libcohort-mpi.so is neither in the build's lib nor installed; build the target preload";
   } else if (facts.calls == "none") {
     facts.why_nothing = "COHORT_MPI_CALLS is none";
   } else {
@@ -126,11 +137,14 @@ std::string to_text(const MpiProgramFacts& facts) {
   std::string text = line("program", facts.file) + line("its MPI library", facts.library) +
                      line("version", facts.version) + line("preloaded", facts.preload) +
                      line("with", facts.shim) + line("COHORT_MPI_CALLS", facts.calls);
-  if (!facts.why_nothing.empty()) return text + fmt::format("\nNothing would change: {}.\n", facts.why_nothing);
-  return text + fmt::format("\nOn communicators whose ranks are on one node, Cohort would carry out{}\n{}.\n"
-                            "Other calls stay the MPI's. To run it so: cohort-run --accelerate {}\n",
-                            facts.calls == "exact" ? ", where the bits of sums cannot differ," : "",
-                            fmt::join(kCollectives, ", "), quoted(facts.file));
+  if (!facts.why_nothing.empty())
+    return text + fmt::format("\nNothing would change: {}.\n", facts.why_nothing);
+  return text + fmt::format(
+                    "\nOn communicators whose ranks are on one node, Cohort would carry out{}\n{}.\n"
+                    "Other calls stay the MPI's. To run it so: cohort-run --accelerate {}\n",
+                    facts.calls == "exact" ? ", where the bits of sums cannot differ," : "",
+                    fmt::join(kCollectives, ", "),
+                    is_named_as_mpi(facts.file) ? "PROGRAM" : quoted(facts.file));
 }
 
 std::string to_json(const MpiProgramFacts& facts) {
