@@ -72,7 +72,7 @@ TEST(CommunicationScope, LastUntilTheirScopeEnds) {
   }
   EXPECT_EQ(communicator.options().timeout_seconds, 5);
   EXPECT_EQ(communicator.options().implementation, Implementation::kAuto);
-  EXPECT_THROW(CommunicationScope(communicator, {.timeout_seconds = -1}), InvalidArgument);
+  EXPECT_THROW(static_cast<void>(CommunicationScope(communicator, {.timeout_seconds = -1})), InvalidArgument);
 }
 
 TEST(CommunicationScope, DecideHowLongACallWaits) {

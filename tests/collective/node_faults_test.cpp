@@ -199,7 +199,6 @@ TEST(Timeout, DoesNotCountTheTimeInWhichTheProcessIsSuspended) {
 }
 
 TEST(Timeout, OfZeroWaitsForEver) {
-  std::latch two_timeouts_are_over(1);
   for_each_member(2,
                   [&](Communicator& communicator) {
                     if (communicator.rank() == 0) {

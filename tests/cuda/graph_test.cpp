@@ -204,10 +204,10 @@ TEST(Graphs, RefuseWhatTheyCannotHold) {
       {"is being captured on", [] { static_cast<void>(cuda::capture(gpu(), [] {})); }},
   };
   for (const auto& [text, misuse] : cases) {
-    const std::string message = message_of(ErrorCode::kWrongContext, [&misuse = misuse] {
+    const std::string message = message_of(ErrorCode::kWrongContext, [&made = misuse] {
       static_cast<void>(cuda::capture(gpu(), [&] {
         const Tensor passing = filled(3);
-        misuse();
+        made();
       }));
     });
     EXPECT_THAT(message, HasSubstr(text));
@@ -286,7 +286,7 @@ TEST(Graphs, SayWhatCudaSaysOfCallsThatEndTheCapture) {
   };
   for (const auto& [text, call] : cases) {
     const std::string message =
-        message_of(ErrorCode::kInternal, [&call = call] { static_cast<void>(cuda::capture(gpu(), call)); });
+        message_of(ErrorCode::kInternal, [&made = call] { static_cast<void>(cuda::capture(gpu(), made)); });
     EXPECT_THAT(message, HasSubstr(text));
     static_cast<void>(cudaGetLastError());
     expect_free();

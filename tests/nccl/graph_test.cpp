@@ -260,7 +260,7 @@ TEST_P(NcclGraphs, HoldNothingThatGoesByTheHost) {
           });
         for (const auto& [text, call] : cases) {
           EXPECT_THAT(message_of(ErrorCode::kWrongContext,
-                                 [&, &call = call] { static_cast<void>(cuda::capture(gpu, call)); }),
+                                 [&, &made = call] { static_cast<void>(cuda::capture(gpu, made)); }),
                       AllOf(HasSubstr(text), HasSubstr("goes through the host")));
           EXPECT_FALSE(cuda::is_captured(gpu));
         }

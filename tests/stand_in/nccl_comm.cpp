@@ -207,7 +207,7 @@ ncclResult_t ncclComm::wait_for_meeting() {
   return state->failure;
 }
 
-void ncclComm::split(int color, int key, ncclComm_t* group) {
+void ncclComm::split(int color, int key, ncclComm_t* made) {
   if (thread_.joinable()) thread_.join();
   meeting_ = true;
   const std::uint64_t number = splits_++;
@@ -235,12 +235,12 @@ void ncclComm::split(int color, int key, ncclComm_t* group) {
     }
     std::ranges::sort(members);
     if (color == NCCL_SPLIT_NOCOLOR) {
-      *group = nullptr;
+      *made = nullptr;
     } else {
       const auto own = std::ranges::find(members, arena.rank(), &std::pair<std::uint64_t, int>::second);
-      *group = new ncclComm(blocking);
-      (*group)->meet(arena.name() + "." + std::to_string(number) + "." + std::to_string(color),
-                     static_cast<int>(own - members.begin()), static_cast<int>(members.size()));
+      *made = new ncclComm(blocking);
+      (*made)->meet(arena.name() + "." + std::to_string(number) + "." + std::to_string(color),
+                    static_cast<int>(own - members.begin()), static_cast<int>(members.size()));
     }
     while (fault != 0 && !state->aborted) std::this_thread::sleep_for(kNap);
     meeting_ = false;

@@ -49,7 +49,7 @@ struct ncclComm {
   void meet(
       const std::string& name, int rank, int size, std::function<void()> in_the_end = [] {});
   [[nodiscard]] ncclResult_t wait_for_meeting();
-  void split(int color, int key, ncclComm_t* group);
+  void split(int color, int key, ncclComm_t* made);
   /// Waits on a thread until all ranks have come with as many bytes and digests of the same other windows;
   /// `in_the_end` is called there.
   void register_window(std::uint64_t bytes, std::uint64_t others, std::function<void()> in_the_end);
