@@ -2,9 +2,15 @@
 
 #include <dlfcn.h>
 #include <pthread.h>
+#include <sys/mman.h>
+
+#include <cstring>
+#include <new>
 
 #include <cohort/base/error.h>
 #include <cohort/base/log.h>
+
+#include "device/node_heap.h"
 
 namespace cohort::preload {
 namespace {
@@ -21,6 +27,17 @@ Function find(const char* name) {
 
 }  // namespace
 
+/// The thread that forks has the mutex already, and other libraries' handlers of fork() may free memory.
+class ProgramMemory::Lock {
+ public:
+  explicit Lock(ProgramMemory& memory) {
+    if (::pthread_equal(memory.forking_, ::pthread_self()) == 0) lock_ = std::unique_lock(memory.mutex_);
+  }
+
+ private:
+  std::unique_lock<std::recursive_mutex> lock_;
+};
+
 ProgramMemory& ProgramMemory::of_this_process() {
   static auto* const memory = new ProgramMemory;
   return *memory;
@@ -29,9 +46,9 @@ ProgramMemory& ProgramMemory::of_this_process() {
 void ProgramMemory::start() {
   const auto tell = find<decltype(&cohort_memory_tell)>("cohort_memory_tell");
   if (tell == nullptr) return;
-  tell([](void* begin) { return of_this_process().end(begin) ? 1 : 0; });
-  // A child has memory of its own.
-  ::pthread_atfork([] { of_this_process().move_back(); }, nullptr, nullptr);
+  tell([](void* begin, int is_unmapped) { return of_this_process().end(begin, is_unmapped != 0) ? 1 : 0; });
+  ::pthread_atfork([] { of_this_process().before_fork(); }, [] { of_this_process().after_fork_in_parent(); },
+                   [] { of_this_process().after_fork_in_child(); });
   block_of_.store(find<decltype(&cohort_memory_block_of)>("cohort_memory_block_of"));
 }
 
@@ -39,13 +56,16 @@ std::shared_ptr<const void> ProgramMemory::use(std::span<const std::byte> buffer
   const auto block_of = block_of_.load(std::memory_order_relaxed);
   CohortMemoryBlock block{};
   if (block_of == nullptr || buffer.size() < kLeastBytes || block_of(buffer.data(), &block) == 0) return {};
-  const std::lock_guard lock(mutex_);
-  std::shared_ptr<Block>& known = blocks_[block.begin];
-  if (known == nullptr) known = std::make_shared<Block>();
+  const Lock lock(*this);
+  std::shared_ptr<Block>& known = (*blocks_)[block.begin];
+  if (known == nullptr) {
+    known = std::make_shared<Block>();
+    copies_.reserve(blocks_->size());
+  }
   const std::shared_ptr<Block> used = known;
-  constexpr std::size_t kPage = 4096;  // no page is smaller
-  if (block.begin != buffer.data() || block.bytes - buffer.size() >= kPage) return used;
+  if (block.begin != buffer.data() || block.asked_bytes != buffer.size()) return used;
   if (++used->calls != kCallsBefore || has_windows_) return used;  // it is tried once
+  used->bytes = block.bytes;
   try {
     used->registration.emplace(register_memory({static_cast<std::byte*>(block.begin), block.bytes}));
     if (used->registration->in_node_heap()) moved_bytes_ += block.bytes;
@@ -56,24 +76,74 @@ std::shared_ptr<const void> ProgramMemory::use(std::span<const std::byte> buffer
 }
 
 void ProgramMemory::note_windows() {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(*this);
   has_windows_ = true;
 }
 
-bool ProgramMemory::end(void* begin) {
-  const std::lock_guard lock(mutex_);
-  const auto block = blocks_.extract(begin);
-  return block.empty() || !block.mapped()->registration;
+bool ProgramMemory::end(void* begin, bool is_unmapped) {
+  const Lock lock(*this);
+  std::erase_if(copies_, [&](const Copy& copy) {
+    if (copy.begin != begin) return false;
+    drop_copy(copy);
+    return true;
+  });
+  const auto block = blocks_->extract(begin);
+  if (block.empty() || !block.mapped()->registration) return true;
+  if (is_unmapped) block.mapped()->registration->end_before_unmapping();
+  return false;
 }
 
-void ProgramMemory::move_back() {
-  const std::lock_guard lock(mutex_);
-  if (has_windows_) return;
-  std::erase_if(blocks_, [](const auto& block) { return block.second.use_count() == 1; });
+void ProgramMemory::before_fork() {
+  mutex_.lock();
+  forking_ = ::pthread_self();
+  for (const auto& [begin, block] : *blocks_) {
+    if (!block->registration || !block->registration->in_node_heap()) continue;
+    // By the heap's own mapping, since the program may have forbidden to read some of its pages.
+    const std::byte* const content =
+        RegisteredRanges::of_this_process().in_heap(static_cast<const std::byte*>(begin), block->bytes);
+    if (content == nullptr) continue;
+    void* const place = const_cast<void*>(begin);
+    void* pages = ::mmap(nullptr, block->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (pages != MAP_FAILED) {
+      std::memcpy(pages, content, block->bytes);
+    } else {
+      pages = nullptr;
+      static_cast<void>(::madvise(place, block->bytes, MADV_DONTFORK));
+    }
+    copies_.push_back({place, block->bytes, pages});
+  }
+}
+
+void ProgramMemory::drop_copy(const Copy& copy) {
+  if (copy.pages != nullptr)
+    ::munmap(copy.pages, copy.bytes);
+  else
+    static_cast<void>(::madvise(copy.begin, copy.bytes, MADV_DOFORK));
+}
+
+void ProgramMemory::after_fork_in_parent() {
+  for (const Copy& copy : copies_) drop_copy(copy);
+  copies_.clear();
+  forking_ = pthread_t{};
+  mutex_.unlock();
+}
+
+void ProgramMemory::after_fork_in_child() {
+  for (const Copy& copy : copies_) {
+    if (copy.pages != nullptr)
+      ::mremap(copy.pages, copy.bytes, copy.bytes, MREMAP_MAYMOVE | MREMAP_FIXED, copy.begin);
+  }
+  copies_.clear();
+  // The heap is the parent's. What knows of it is left as it is, also the mutex, which belongs to no thread here.
+  block_of_ = nullptr;
+  static_cast<void>(blocks_.release());
+  blocks_ = std::make_unique<Blocks>();
+  ::new (&mutex_) std::recursive_mutex;
+  forking_ = pthread_t{};
 }
 
 std::size_t ProgramMemory::moved_bytes() {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(*this);
   return moved_bytes_;
 }
 

@@ -3,6 +3,8 @@
 // block ends.
 #pragma once
 
+#include <pthread.h>
+
 #include <atomic>
 #include <cstddef>
 #include <map>
@@ -10,6 +12,7 @@
 #include <mutex>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include <cohort/collective/communicator.h>
 #include <cohort/device/memory_registration.h>
@@ -36,25 +39,38 @@ class ProgramMemory {
   /// time: every block stays where it is.
   void note_windows();
 
-  /// Private pages take the place of those of the blocks, with their content, but for blocks that are in use.
-  void move_back();
-
   /// Bytes that have been moved, in blocks that the program has now or has had.
   [[nodiscard]] std::size_t moved_bytes();
 
  private:
   struct Block {
     int calls = 0;
+    std::size_t bytes = 0;
     std::optional<MemoryRegistration> registration = {};
   };
+  /// What a child gets in place of a block that was moved.
+  struct Copy {
+    void* begin;
+    std::size_t bytes;
+    void* pages;  ///< null where there was no memory for it: the child has nothing there
+  };
+  using Blocks = std::map<const void*, std::shared_ptr<Block>>;
+  class Lock;
 
   ProgramMemory() = default;
   /// Whether the block had never been moved.
-  bool end(void* begin);
+  bool end(void* begin, bool is_unmapped);
+  // Around fork(), for which the mutex is held. The parent's pages stay: other threads may write to them.
+  void before_fork();
+  void after_fork_in_parent();
+  void after_fork_in_child();
+  static void drop_copy(const Copy& copy);
 
   std::atomic<decltype(&cohort_memory_block_of)> block_of_{nullptr};  ///< null without that library
   std::recursive_mutex mutex_;  ///< recursive: memory that is freed meanwhile may end a block
-  std::map<const void*, std::shared_ptr<Block>> blocks_;  ///< shared with the calls that use them
+  std::atomic<pthread_t> forking_{};  ///< the thread that is in fork(), if one is
+  std::unique_ptr<Blocks> blocks_ = std::make_unique<Blocks>();  ///< shared with the calls that use them
+  std::vector<Copy> copies_;  ///< while a thread is in fork(); has room for all blocks
   std::size_t moved_bytes_ = 0;
   bool has_windows_ = false;
 };

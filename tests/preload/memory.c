@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -86,6 +87,25 @@ static void allocate_and_free(unsigned seed, int times) {
     fill(blocks[which], bytes, seed);
   }
   for (int which = 0; which < 8; ++which) free(blocks[which]);
+}
+
+// Those of a library that comes before all others may run while the library's own have its lock.
+static void allocate_in_fork(void) {
+  void* const block = realloc(malloc(LARGE), 2 * LARGE);
+  if (block == NULL) abort();
+  free(block);
+}
+static void handle_forks(void) { pthread_atfork(allocate_in_fork, allocate_in_fork, allocate_in_fork); }
+__attribute__((section(".preinit_array"), used)) static void (*const before_all)(void) = handle_forks;
+
+// The kernel moves no pages with different advice in one call. NumPy advises on the inner part of its arrays.
+static void grow_what_was_advised_on(void) {
+  char* block = aligned_alloc(8 * LARGE, 32 * LARGE);
+  fill(block, 32 * LARGE, 5);
+  (void)madvise(block + 8 * LARGE, 8 * LARGE, MADV_NOHUGEPAGE);
+  block = realloc(block, 80 * LARGE);
+  REQUIRE(block != NULL && is_filled(block, 32 * LARGE, 5));
+  free(block);
 }
 
 static void* allocate_in_thread(void* seed) {
@@ -192,10 +212,72 @@ static void fork_between_calls(void) {
   free(data);
 }
 
+// What other threads write meanwhile is not lost: neither while one forks, nor behind the buffer of a call.
+static volatile long* counter;
+static volatile int counts;
+static void* count_in_thread(void* unused) {
+  for (long count = 0; counts;) {
+    REQUIRE(*counter == count);
+    *counter = ++count;
+  }
+  return unused;
+}
+
+static void write_in_threads(void) {
+  enum { kCount = 300000, kRounds = 4 };
+  double* blocks[kRounds];
+  for (int round = 0; round < kRounds; ++round) {
+    double* const data = blocks[round] = malloc((kCount + 1) * sizeof *data);
+    for (int forks = 0; forks < 2; ++forks) {
+      const int count = kCount + forks;
+      if (forks)
+        for (int call = 0; call < 5; ++call) sum_in_place(data, count, call);
+      counter = (volatile long*)(data + kCount);
+      *counter = 0;
+      counts = 1;
+      pthread_t thread;
+      pthread_create(&thread, NULL, count_in_thread, NULL);
+      for (int call = 0; call < 4; ++call) {
+        if (!forks) {
+          sum_in_place(data, count, call);
+          continue;
+        }
+        const pid_t child = fork();
+        if (child == 0) {
+          alarm(20);
+          memset(data, 0, count * sizeof *data);
+          free(realloc(data, 4 * count * sizeof *data));
+          _exit(0);
+        }
+        int status = 0;
+        REQUIRE(waitpid(child, &status, 0) == child && status == 0);
+      }
+      counts = 0;
+      pthread_join(thread, NULL);
+    }
+  }
+  for (int round = 0; round < kRounds; ++round) free(blocks[round]);
+}
+
+// Pages that the program may not read at the moment are not read for it, neither for a child nor at the end.
+static void protect_pages(void) {
+  enum { kCount = 9000000 };  // more than what is kept of freed memory
+  double* const data = aligned_alloc(65536, kCount * sizeof *data);
+  for (int call = 0; call < 3; ++call) sum_in_place(data, kCount, call);
+  REQUIRE(mprotect(data, 65536, PROT_NONE) == 0);
+  const pid_t child = fork();
+  if (child == 0) _exit(0);
+  int status = 0;
+  REQUIRE(waitpid(child, &status, 0) == child && status == 0);
+  free(data);
+}
+
 // Who puts into a window does so at any time, also while the memory behind it comes in collectives.
 static void put_into_windows(void) {
   enum { kCount = 100000 };
   double* const data = malloc(kCount * sizeof *data);
+  double* const moved = malloc(kCount * sizeof *data);
+  for (int call = 0; call < 5; ++call) sum_in_place(moved, kCount, call);
   MPI_Win window;
   MPI_Win_create(data, kCount * sizeof *data, sizeof *data, MPI_INFO_NULL, MPI_COMM_WORLD, &window);
   for (int call = 0; call < 5; ++call) {
@@ -206,6 +288,14 @@ static void put_into_windows(void) {
     MPI_Win_fence(0, window);
     REQUIRE(data[kCount - 1] == 1000.0 + call + (rank + ranks - 1) % ranks);
   }
+  fill(moved, kCount * sizeof *moved, 17);
+  const pid_t child = fork();
+  if (child == 0) {
+    memset(moved, 0, kCount * sizeof *moved);
+    _exit(0);
+  }
+  REQUIRE(waitpid(child, NULL, 0) == child && is_filled(moved, kCount * sizeof *moved, 17));
+  free(moved);
   MPI_Win_free(&window);
   free(data);
 }
@@ -217,6 +307,7 @@ int main(int argc, char** argv) {
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
   allocate_and_free((unsigned)rank, 150);
   refuse_what_cannot_be();
+  grow_what_was_advised_on();
   pthread_t threads[3];
   for (uintptr_t i = 0; i < 3; ++i) pthread_create(&threads[i], NULL, allocate_in_thread, (void*)(i + 10));
   use_blocks_that_end();
@@ -224,6 +315,8 @@ int main(int argc, char** argv) {
   use_several_buffers();
   for (int i = 0; i < 3; ++i) pthread_join(threads[i], NULL);
   fork_between_calls();
+  write_in_threads();
+  protect_pages();
   use_blocks_that_end();
   put_into_windows();
   if (rank == 0) puts("all is as it should be");

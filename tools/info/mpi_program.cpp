@@ -37,7 +37,7 @@ std::string quoted(const std::string& word) {
   return "'" + std::regex_replace(word, std::regex("'"), R"('\'')") + "'";
 }
 
-/// What the dynamic loader would load for `file`, by ldd. @throws InvalidArgument where it is not one for it.
+/// What the dynamic loader would load for `file`, by ldd: paths, and names of those that it does not find. @throws InvalidArgument where it is not one for it.
 std::vector<std::string> libraries_of(const std::string& file) {
   const std::unique_ptr<FILE, int (*)(FILE*)> ldd(::popen(("ldd " + quoted(file) + " 2>&1").c_str(), "r"),
                                                   &::pclose);
@@ -50,10 +50,12 @@ std::vector<std::string> libraries_of(const std::string& file) {
     throw Unavailable("--mpi: there is no ldd, which lists a program's libraries: {}", output);
   std::vector<std::string> libraries;
   static const std::regex line(R"(\s*(?:\S+ => )?(/.*) \(0x[0-9a-f]+\))");
+  static const std::regex missing(R"(\s*(\S+) => not found)");
   for (std::size_t begin = 0; begin < output.size();) {
     const std::size_t end = std::min(output.find('\n', begin), output.size());
     const std::string text = output.substr(begin, end - begin);
-    if (std::smatch match; std::regex_match(text, match, line)) libraries.push_back(match[1]);
+    if (std::smatch match; std::regex_match(text, match, line) || std::regex_match(text, match, missing))
+      libraries.push_back(match[1]);
     begin = end + 1;
   }
   return libraries;
@@ -64,10 +66,13 @@ bool is_named_as_mpi(const std::string& library) {
   return std::regex_match(fs::path(library).filename().string(), name);
 }
 
-/// The library in place of which libcohort-mpi.so would be called; empty where there is none.
+/// The library in place of which libcohort-mpi.so would be called; empty where there is none, and a bare name
+/// where the dynamic loader does not find it.
 std::string mpi_library_of(const std::string& file) {
   if (!fs::exists(file))
     throw InvalidArgument("--mpi {}: there is no such file; give a program's or an MPI library's path", file);
+  if (!fs::is_regular_file(file))  // to open a pipe would take until someone writes to it
+    throw InvalidArgument("--mpi {}: this is no regular file; give a program's or an MPI library's path", file);
   if (is_named_as_mpi(file)) return fs::absolute(file).string();
   for (const std::string& library : libraries_of(fs::absolute(file).string()))
     if (is_named_as_mpi(library)) return library;
@@ -95,6 +100,14 @@ MpiProgramFacts gather_mpi_program(const std::string& file) {
     facts.why_nothing =
         "it names no MPI library. One that it loads as it runs, as Python does, is found at its first MPI call; "
         "give the file of that library to see what would happen";
+    return facts;
+  }
+  if (facts.library.find('/') == std::string::npos) {
+    facts.why_nothing = fmt::format(
+        "the dynamic loader does not find its MPI library, {}; load the MPI's module, or set LD_LIBRARY_PATH, and "
+        "ask again",
+        facts.library);
+    facts.library.clear();
     return facts;
   }
   // In a name space of its own: this program has an MPI, too.
@@ -147,7 +160,8 @@ std::string to_json(const MpiProgramFacts& facts) {
   json["collectives"] = nlohmann::ordered_json::array();
   if (facts.why_nothing.empty())
     for (const char* name : kCollectives) json["collectives"].push_back(name);
-  return json.dump(2);
+  // A file's name may be any bytes.
+  return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 
 }  // namespace cohort::info
