@@ -1,7 +1,6 @@
 #include "program_memory.h"
 
 #include <dlfcn.h>
-#include <pthread.h>
 #include <sys/mman.h>
 
 #include <cstring>
@@ -27,17 +26,6 @@ Function find(const char* name) {
 
 }  // namespace
 
-/// The thread that forks has the mutex already, and other libraries' handlers of fork() may free memory.
-class ProgramMemory::Lock {
- public:
-  explicit Lock(ProgramMemory& memory) {
-    if (::pthread_equal(memory.forking_, ::pthread_self()) == 0) lock_ = std::unique_lock(memory.mutex_);
-  }
-
- private:
-  std::unique_lock<std::recursive_mutex> lock_;
-};
-
 ProgramMemory& ProgramMemory::of_this_process() {
   static auto* const memory = new ProgramMemory;
   return *memory;
@@ -46,9 +34,14 @@ ProgramMemory& ProgramMemory::of_this_process() {
 void ProgramMemory::start() {
   const auto tell = find<decltype(&cohort_memory_tell)>("cohort_memory_tell");
   if (tell == nullptr) return;
-  tell([](void* begin, int is_unmapped) { return of_this_process().end(begin, is_unmapped != 0) ? 1 : 0; });
-  ::pthread_atfork([] { of_this_process().before_fork(); }, [] { of_this_process().after_fork_in_parent(); },
-                   [] { of_this_process().after_fork_in_child(); });
+  static constexpr CohortMemoryEvents kEvents = {
+      .block_ends = [](void* begin,
+                       int is_unmapped) { return of_this_process().end(begin, is_unmapped != 0) ? 1 : 0; },
+      .before_fork = [] { of_this_process().before_fork(); },
+      .after_fork_in_parent = [] { of_this_process().after_fork_in_parent(); },
+      .after_fork_in_child = [] { of_this_process().after_fork_in_child(); },
+  };
+  tell(&kEvents);
   block_of_.store(find<decltype(&cohort_memory_block_of)>("cohort_memory_block_of"));
 }
 
@@ -56,7 +49,7 @@ std::shared_ptr<const void> ProgramMemory::use(std::span<const std::byte> buffer
   const auto block_of = block_of_.load(std::memory_order_relaxed);
   CohortMemoryBlock block{};
   if (block_of == nullptr || buffer.size() < kLeastBytes || block_of(buffer.data(), &block) == 0) return {};
-  const Lock lock(*this);
+  const std::lock_guard lock(mutex_);
   std::shared_ptr<Block>& known = (*blocks_)[block.begin];
   if (known == nullptr) {
     known = std::make_shared<Block>();
@@ -76,17 +69,12 @@ std::shared_ptr<const void> ProgramMemory::use(std::span<const std::byte> buffer
 }
 
 void ProgramMemory::note_windows() {
-  const Lock lock(*this);
+  const std::lock_guard lock(mutex_);
   has_windows_ = true;
 }
 
 bool ProgramMemory::end(void* begin, bool is_unmapped) {
-  const Lock lock(*this);
-  std::erase_if(copies_, [&](const Copy& copy) {
-    if (copy.begin != begin) return false;
-    drop_copy(copy);
-    return true;
-  });
+  const std::lock_guard lock(mutex_);
   const auto block = blocks_->extract(begin);
   if (block.empty() || !block.mapped()->registration) return true;
   if (is_unmapped) block.mapped()->registration->end_before_unmapping();
@@ -95,7 +83,6 @@ bool ProgramMemory::end(void* begin, bool is_unmapped) {
 
 void ProgramMemory::before_fork() {
   mutex_.lock();
-  forking_ = ::pthread_self();
   for (const auto& [begin, block] : *blocks_) {
     if (!block->registration || !block->registration->in_node_heap()) continue;
     // By the heap's own mapping, since the program may have forbidden to read some of its pages.
@@ -114,17 +101,14 @@ void ProgramMemory::before_fork() {
   }
 }
 
-void ProgramMemory::drop_copy(const Copy& copy) {
-  if (copy.pages != nullptr)
-    ::munmap(copy.pages, copy.bytes);
-  else
-    static_cast<void>(::madvise(copy.begin, copy.bytes, MADV_DOFORK));
-}
-
 void ProgramMemory::after_fork_in_parent() {
-  for (const Copy& copy : copies_) drop_copy(copy);
+  for (const Copy& copy : copies_) {
+    if (copy.pages != nullptr)
+      ::munmap(copy.pages, copy.bytes);
+    else
+      static_cast<void>(::madvise(copy.begin, copy.bytes, MADV_DOFORK));
+  }
   copies_.clear();
-  forking_ = pthread_t{};
   mutex_.unlock();
 }
 
@@ -139,11 +123,10 @@ void ProgramMemory::after_fork_in_child() {
   static_cast<void>(blocks_.release());
   blocks_ = std::make_unique<Blocks>();
   ::new (&mutex_) std::recursive_mutex;
-  forking_ = pthread_t{};
 }
 
 std::size_t ProgramMemory::moved_bytes() {
-  const Lock lock(*this);
+  const std::lock_guard lock(mutex_);
   return moved_bytes_;
 }
 

@@ -3,8 +3,6 @@
 // block ends.
 #pragma once
 
-#include <pthread.h>
-
 #include <atomic>
 #include <cstddef>
 #include <map>
@@ -55,7 +53,6 @@ class ProgramMemory {
     void* pages;  ///< null where there was no memory for it: the child has nothing there
   };
   using Blocks = std::map<const void*, std::shared_ptr<Block>>;
-  class Lock;
 
   ProgramMemory() = default;
   /// Whether the block had never been moved.
@@ -64,11 +61,9 @@ class ProgramMemory {
   void before_fork();
   void after_fork_in_parent();
   void after_fork_in_child();
-  static void drop_copy(const Copy& copy);
 
   std::atomic<decltype(&cohort_memory_block_of)> block_of_{nullptr};  ///< null without that library
   std::recursive_mutex mutex_;  ///< recursive: memory that is freed meanwhile may end a block
-  std::atomic<pthread_t> forking_{};  ///< the thread that is in fork(), if one is
   std::unique_ptr<Blocks> blocks_ = std::make_unique<Blocks>();  ///< shared with the calls that use them
   std::vector<Copy> copies_;  ///< while a thread is in fork(); has room for all blocks
   std::size_t moved_bytes_ = 0;

@@ -131,9 +131,9 @@ pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 BlockTable used;             ///< that the program has; guarded by `mutex`, as are these
 BlockTable kept;             ///< that it has freed
 std::size_t kept_bytes = 0;  ///< of all of them
-int (*block_ends)(void* begin, int is_unmapped) = nullptr;
+const CohortMemoryEvents* events = nullptr;  ///< set once
 
-/// Which thread is in fork(), with the mutex: other libraries' handlers of fork() allocate memory, too.
+/// Which thread is in fork(), with the mutex: a handler that was there before may allocate memory, too.
 pthread_t forking{};
 bool this_thread_forks() {
   return ::pthread_equal(__atomic_load_n(&forking, __ATOMIC_RELAXED), ::pthread_self()) != 0;
@@ -151,23 +151,41 @@ class Lock {
   Lock& operator=(const Lock&) = delete;
 };
 
-/// A child begins with the table as it was.
+const CohortMemoryEvents* told_of_fork = nullptr;  ///< for the thread that forks
+
+void begin_fork() {
+  const CohortMemoryEvents* const told = __atomic_load_n(&events, __ATOMIC_ACQUIRE);
+  if (told != nullptr) told->before_fork();
+  ::pthread_mutex_lock(&mutex);
+  told_of_fork = told;
+  __atomic_store_n(&forking, ::pthread_self(), __ATOMIC_RELAXED);
+}
+
+const CohortMemoryEvents* finish_fork() {
+  const CohortMemoryEvents* const told = told_of_fork;
+  __atomic_store_n(&forking, pthread_t{}, __ATOMIC_RELAXED);
+  ::pthread_mutex_unlock(&mutex);
+  return told;
+}
+
+/// A child begins with the table as it was. The linker sees to it that this is called before all other
+/// libraries' constructors: then the locks are taken after those of all other handlers, under which other
+/// threads may allocate memory.
 [[gnu::constructor]] void survive_fork() {
-  const auto lock = [] {
-    ::pthread_mutex_lock(&mutex);
-    __atomic_store_n(&forking, ::pthread_self(), __ATOMIC_RELAXED);
-  };
-  const auto unlock = [] {
-    __atomic_store_n(&forking, pthread_t{}, __ATOMIC_RELAXED);
-    ::pthread_mutex_unlock(&mutex);
-  };
-  ::pthread_atfork(lock, unlock, unlock);
+  ::pthread_atfork(
+      begin_fork,
+      [] {
+        if (const CohortMemoryEvents* const told = finish_fork(); told != nullptr) told->after_fork_in_parent();
+      },
+      [] {
+        if (const CohortMemoryEvents* const told = finish_fork(); told != nullptr) told->after_fork_in_child();
+      });
 }
 
 /// Whether the block's pages are private ones then.
 bool tell_end(void* begin, bool is_unmapped) {
-  int (*const told)(void*, int) = __atomic_load_n(&block_ends, __ATOMIC_ACQUIRE);
-  return told == nullptr || told(begin, is_unmapped ? 1 : 0) != 0;
+  const CohortMemoryEvents* const told = __atomic_load_n(&events, __ATOMIC_ACQUIRE);
+  return told == nullptr || told->block_ends(begin, is_unmapped ? 1 : 0) != 0;
 }
 
 void unmap(const CohortMemoryBlock& block) {
@@ -347,8 +365,8 @@ int cohort_memory_block_of(const void* address, CohortMemoryBlock* block) {
   return 1;
 }
 
-void cohort_memory_tell(int (*told)(void* begin, int is_unmapped)) {
-  __atomic_store_n(&cohort::preload::block_ends, told, __ATOMIC_RELEASE);
+void cohort_memory_tell(const CohortMemoryEvents* told) {
+  __atomic_store_n(&cohort::preload::events, told, __ATOMIC_RELEASE);
 }
 
 // The functions of malloc(3) and posix_memalign(3).

@@ -89,14 +89,51 @@ static void allocate_and_free(unsigned seed, int times) {
   for (int which = 0; which < 8; ++which) free(blocks[which]);
 }
 
-// Those of a library that comes before all others may run while the library's own have its lock.
+// Handlers of fork() that were there before those of most libraries, so that they lock after these.
+static pthread_mutex_t fork_lock = PTHREAD_MUTEX_INITIALIZER;
 static void allocate_in_fork(void) {
   void* const block = realloc(malloc(LARGE), 2 * LARGE);
   if (block == NULL) abort();
   free(block);
 }
-static void handle_forks(void) { pthread_atfork(allocate_in_fork, allocate_in_fork, allocate_in_fork); }
+static void lock_for_fork(void) {
+  pthread_mutex_lock(&fork_lock);
+  allocate_in_fork();
+}
+static void unlock_after_fork(void) {
+  allocate_in_fork();
+  pthread_mutex_unlock(&fork_lock);
+}
+static void handle_forks(void) { pthread_atfork(lock_for_fork, unlock_after_fork, unlock_after_fork); }
 __attribute__((section(".preinit_array"), used)) static void (*const before_all)(void) = handle_forks;
+
+static volatile int allocates;
+static void* allocate_under_lock(void* unused) {
+  while (allocates) {
+    pthread_mutex_lock(&fork_lock);
+    for (int i = 0; i < 50; ++i) allocate_in_fork();
+    pthread_mutex_unlock(&fork_lock);
+  }
+  return unused;
+}
+
+static void fork_beside_allocations(void) {
+  pthread_t thread;
+  allocates = 1;
+  pthread_create(&thread, NULL, allocate_under_lock, NULL);
+  for (int i = 0; i < 50; ++i) {
+    const pid_t child = fork();
+    if (child == 0) {
+      alarm(20);
+      allocate_in_fork();
+      _exit(0);
+    }
+    int status = 0;
+    REQUIRE(waitpid(child, &status, 0) == child && status == 0);
+  }
+  allocates = 0;
+  pthread_join(thread, NULL);
+}
 
 // The kernel moves no pages with different advice in one call. NumPy advises on the inner part of its arrays.
 static void grow_what_was_advised_on(void) {
@@ -308,6 +345,7 @@ int main(int argc, char** argv) {
   allocate_and_free((unsigned)rank, 150);
   refuse_what_cannot_be();
   grow_what_was_advised_on();
+  fork_beside_allocations();
   pthread_t threads[3];
   for (uintptr_t i = 0; i < 3; ++i) pthread_create(&threads[i], NULL, allocate_in_thread, (void*)(i + 10));
   use_blocks_that_end();
