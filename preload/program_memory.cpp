@@ -118,7 +118,8 @@ void ProgramMemory::after_fork_in_child() {
       ::mremap(copy.pages, copy.bytes, copy.bytes, MREMAP_MAYMOVE | MREMAP_FIXED, copy.begin);
   }
   copies_.clear();
-  // The heap is the parent's. What knows of it is left as it is, also the mutex, which belongs to no thread here.
+  // The heap is the parent's. What knows of it is left as it is, also the mutex, which belongs to no thread
+  // here.
   block_of_ = nullptr;
   static_cast<void>(blocks_.release());
   blocks_ = std::make_unique<Blocks>();

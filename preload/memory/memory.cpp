@@ -128,9 +128,9 @@ class BlockTable {
 };
 
 pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-BlockTable used;             ///< that the program has; guarded by `mutex`, as are these
-BlockTable kept;             ///< that it has freed
-std::size_t kept_bytes = 0;  ///< of all of them
+BlockTable used;                             ///< that the program has; guarded by `mutex`, as are these
+BlockTable kept;                             ///< that it has freed
+std::size_t kept_bytes = 0;                  ///< of all of them
 const CohortMemoryEvents* events = nullptr;  ///< set once
 
 /// Which thread is in fork(), with the mutex: a handler that was there before may allocate memory, too.
@@ -175,10 +175,12 @@ const CohortMemoryEvents* finish_fork() {
   ::pthread_atfork(
       begin_fork,
       [] {
-        if (const CohortMemoryEvents* const told = finish_fork(); told != nullptr) told->after_fork_in_parent();
+        if (const CohortMemoryEvents* const told = finish_fork(); told != nullptr)
+          told->after_fork_in_parent();
       },
       [] {
-        if (const CohortMemoryEvents* const told = finish_fork(); told != nullptr) told->after_fork_in_child();
+        if (const CohortMemoryEvents* const told = finish_fork(); told != nullptr)
+          told->after_fork_in_child();
       });
 }
 

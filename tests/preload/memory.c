@@ -1,9 +1,8 @@
-// A program of MPI that knows nothing of Cohort, and whose large buffers come again, end and change their size between
-// collectives. Run with the library that gives it its memory, and without.
+// A program of MPI that knows nothing of Cohort, and whose large buffers come again, end and change their
+// size between collectives. Run with the library that gives it its memory, and without.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <malloc.h>
-#include <mpi.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -12,6 +11,7 @@
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <mpi.h>
 
 #define LARGE ((size_t)256 << 10)
 

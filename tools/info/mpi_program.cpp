@@ -1,4 +1,5 @@
-// What libcohort-mpi.so would do for an MPI program that knows nothing of Cohort, without running the program.
+// What libcohort-mpi.so would do for an MPI program that knows nothing of Cohort, without running the
+// program.
 #include <dlfcn.h>
 
 #include <array>
@@ -37,7 +38,8 @@ std::string quoted(const std::string& word) {
   return "'" + std::regex_replace(word, std::regex("'"), R"('\'')") + "'";
 }
 
-/// What the dynamic loader would load for `file`, by ldd: paths, and names of those that it does not find. @throws InvalidArgument where it is not one for it.
+/// What the dynamic loader would load for `file`, by ldd: paths, and names of those that it does not find.
+/// @throws InvalidArgument where it is not one for it.
 std::vector<std::string> libraries_of(const std::string& file) {
   const std::unique_ptr<FILE, int (*)(FILE*)> ldd(::popen(("ldd " + quoted(file) + " 2>&1").c_str(), "r"),
                                                   &::pclose);
@@ -72,7 +74,8 @@ std::string mpi_library_of(const std::string& file) {
   if (!fs::exists(file))
     throw InvalidArgument("--mpi {}: there is no such file; give a program's or an MPI library's path", file);
   if (!fs::is_regular_file(file))  // to open a pipe would take until someone writes to it
-    throw InvalidArgument("--mpi {}: this is no regular file; give a program's or an MPI library's path", file);
+    throw InvalidArgument("--mpi {}: this is no regular file; give a program's or an MPI library's path",
+                          file);
   if (is_named_as_mpi(file)) return fs::absolute(file).string();
   for (const std::string& library : libraries_of(fs::absolute(file).string()))
     if (is_named_as_mpi(library)) return library;
@@ -98,13 +101,15 @@ MpiProgramFacts gather_mpi_program(const std::string& file) {
   facts.library = mpi_library_of(file);
   if (facts.library.empty()) {
     facts.why_nothing =
-        "it names no MPI library. One that it loads as it runs, as Python does, is found at its first MPI call; "
+        "it names no MPI library. One that it loads as it runs, as Python does, is found at its first MPI "
+        "call; "
         "give the file of that library to see what would happen";
     return facts;
   }
   if (facts.library.find('/') == std::string::npos) {
     facts.why_nothing = fmt::format(
-        "the dynamic loader does not find its MPI library, {}; load the MPI's module, or set LD_LIBRARY_PATH, and "
+        "the dynamic loader does not find its MPI library, {}; load the MPI's module, or set "
+        "LD_LIBRARY_PATH, and "
         "ask again",
         facts.library);
     facts.library.clear();
@@ -122,7 +127,8 @@ MpiProgramFacts gather_mpi_program(const std::string& file) {
   if (library.abi == nullptr) {
     facts.why_nothing = "the binary interface of this MPI is not known";
   } else if (facts.preload.empty()) {
-    facts.why_nothing = "libcohort-mpi.so is neither in the build's lib nor installed; build the target preload";
+    facts.why_nothing =
+        "libcohort-mpi.so is neither in the build's lib nor installed; build the target preload";
   } else if (facts.calls == "none") {
     facts.why_nothing = "COHORT_MPI_CALLS is none";
   } else {
@@ -139,11 +145,13 @@ std::string to_text(const MpiProgramFacts& facts) {
   std::string text = line("program", facts.file) + line("its MPI library", facts.library) +
                      line("version", facts.version) + line("preloaded", facts.preload) +
                      line("with", facts.shim) + line("COHORT_MPI_CALLS", facts.calls);
-  if (!facts.why_nothing.empty()) return text + fmt::format("\nNothing would change: {}.\n", facts.why_nothing);
-  return text + fmt::format("\nOn communicators whose ranks are on one node, Cohort would carry out{}\n{}.\n"
-                            "Other calls stay the MPI's. To run it so: cohort-run --accelerate {}\n",
-                            facts.calls == "exact" ? ", where the bits of sums cannot differ," : "",
-                            fmt::join(kCollectives, ", "), quoted(facts.file));
+  if (!facts.why_nothing.empty())
+    return text + fmt::format("\nNothing would change: {}.\n", facts.why_nothing);
+  return text + fmt::format(
+                    "\nOn communicators whose ranks are on one node, Cohort would carry out{}\n{}.\n"
+                    "Other calls stay the MPI's. To run it so: cohort-run --accelerate {}\n",
+                    facts.calls == "exact" ? ", where the bits of sums cannot differ," : "",
+                    fmt::join(kCollectives, ", "), quoted(facts.file));
 }
 
 std::string to_json(const MpiProgramFacts& facts) {
