@@ -103,13 +103,12 @@ std::size_t eager_bytes(const Communicator& communicator) noexcept {
 }
 
 void carry_out(Communicator& communicator, const CollectiveCall& call) {
-  std::array<std::shared_ptr<const void>, 2> used;
   if (call.elements >= kElementsOfLargeCall) [[unlikely]] {
     const int rank = communicator.rank();
     const int size = communicator.size();
     ProgramMemory& memory = ProgramMemory::of_this_process();
-    if (call.input != call.output) used[0] = memory.use({call.input, input_bytes(call, rank, size)});
-    used[1] = memory.use({call.output, output_bytes(call, rank, size)});
+    if (call.input != call.output) memory.note({call.input, input_bytes(call, rank, size)});
+    memory.note({call.output, output_bytes(call, rank, size)});
   }
   CommunicatorBase::run_checked(communicator, call);
 }

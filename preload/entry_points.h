@@ -26,7 +26,7 @@
   COHORT_X(MPI_Comm_disconnect, 1)      \
   COHORT_X(MPI_Win_create, 6)           \
   COHORT_X(MPI_Win_allocate, 6)         \
-  COHORT_X(MPI_Win_create_dynamic, 3)      \
+  COHORT_X(MPI_Win_create_dynamic, 3)   \
   COHORT_C_COLLECTIVES(COHORT_X)
 
 /// COHORT_X(NAME, ARGUMENTS): those of MPI 4, whose counts are larger than an int. In a library of their own,

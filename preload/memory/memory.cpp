@@ -128,33 +128,70 @@ class BlockTable {
 };
 
 pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-BlockTable used;             ///< that the program has; guarded by `mutex`, as are these
-BlockTable kept;             ///< that it has freed
-std::size_t kept_bytes = 0;  ///< of all of them
-int (*block_ends)(void* begin) = nullptr;
+BlockTable used;                             ///< that the program has; guarded by `mutex`, as are these
+BlockTable kept;                             ///< that it has freed
+std::size_t kept_bytes = 0;                  ///< of all of them
+const CohortMemoryEvents* events = nullptr;  ///< set once
+
+/// Which thread is in fork(), with the mutex: a handler that was there before may allocate memory, too.
+pthread_t forking{};
+bool this_thread_forks() {
+  return ::pthread_equal(__atomic_load_n(&forking, __ATOMIC_RELAXED), ::pthread_self()) != 0;
+}
 
 class Lock {
  public:
-  Lock() { ::pthread_mutex_lock(&mutex); }
-  ~Lock() { ::pthread_mutex_unlock(&mutex); }
+  Lock() {
+    if (!this_thread_forks()) ::pthread_mutex_lock(&mutex);
+  }
+  ~Lock() {
+    if (!this_thread_forks()) ::pthread_mutex_unlock(&mutex);
+  }
   Lock(const Lock&) = delete;
   Lock& operator=(const Lock&) = delete;
 };
 
-/// A child begins with the table as it was.
+const CohortMemoryEvents* told_of_fork = nullptr;  ///< for the thread that forks
+
+void begin_fork() {
+  const CohortMemoryEvents* const told = __atomic_load_n(&events, __ATOMIC_ACQUIRE);
+  if (told != nullptr) told->before_fork();
+  ::pthread_mutex_lock(&mutex);
+  told_of_fork = told;
+  __atomic_store_n(&forking, ::pthread_self(), __ATOMIC_RELAXED);
+}
+
+const CohortMemoryEvents* finish_fork() {
+  const CohortMemoryEvents* const told = told_of_fork;
+  __atomic_store_n(&forking, pthread_t{}, __ATOMIC_RELAXED);
+  ::pthread_mutex_unlock(&mutex);
+  return told;
+}
+
+/// A child begins with the table as it was. The linker sees to it that this is called before all other
+/// libraries' constructors: then the locks are taken after those of all other handlers, under which other
+/// threads may allocate memory.
 [[gnu::constructor]] void survive_fork() {
-  const auto unlock = [] { ::pthread_mutex_unlock(&mutex); };
-  ::pthread_atfork([] { ::pthread_mutex_lock(&mutex); }, unlock, unlock);
+  ::pthread_atfork(
+      begin_fork,
+      [] {
+        if (const CohortMemoryEvents* const told = finish_fork(); told != nullptr)
+          told->after_fork_in_parent();
+      },
+      [] {
+        if (const CohortMemoryEvents* const told = finish_fork(); told != nullptr)
+          told->after_fork_in_child();
+      });
 }
 
 /// Whether the block's pages are private ones then.
-bool tell_end(void* begin) {
-  int (*const told)(void*) = __atomic_load_n(&block_ends, __ATOMIC_ACQUIRE);
-  return told == nullptr || told(begin) != 0;
+bool tell_end(void* begin, bool is_unmapped) {
+  const CohortMemoryEvents* const told = __atomic_load_n(&events, __ATOMIC_ACQUIRE);
+  return told == nullptr || told->block_ends(begin, is_unmapped ? 1 : 0) != 0;
 }
 
 void unmap(const CohortMemoryBlock& block) {
-  static_cast<void>(tell_end(block.begin));
+  static_cast<void>(tell_end(block.begin, true));
   ::munmap(block.begin, block.bytes);
 }
 
@@ -179,7 +216,7 @@ void* allocate(std::size_t bytes, std::size_t alignment, bool& was_used) {
   was_used = block.begin != nullptr;
   if (!was_used) {
     const std::size_t beyond = alignment > page_bytes() ? alignment : 0;
-    block = {.begin = map(whole_pages(bytes) + beyond), .bytes = whole_pages(bytes)};
+    block = {.begin = map(whole_pages(bytes) + beyond), .bytes = whole_pages(bytes), .asked_bytes = bytes};
     if (block.begin != nullptr && beyond > 0) {
       char* const mapped = static_cast<char*>(block.begin);
       const std::size_t before = (alignment - address_of(mapped) % alignment) % alignment;
@@ -189,6 +226,7 @@ void* allocate(std::size_t bytes, std::size_t alignment, bool& was_used) {
     }
   }
   if (block.begin != nullptr) {
+    block.asked_bytes = bytes;
     const Lock lock;
     if (used.add(block)) return block.begin;
   }
@@ -205,7 +243,7 @@ CohortMemoryBlock take(void* begin) {
   return index == used.count() ? CohortMemoryBlock{} : used.take(index);
 }
 
-/// For the next one that needs it, in place of those that have been kept for longer, or not at all.
+/// For the next one that needs it; others make room for it, unless it is too large by itself.
 void keep(const CohortMemoryBlock& block) {
   const SavedErrno saved;
   while (true) {
@@ -292,21 +330,21 @@ bool is_power_of_two(std::size_t number) { return number > 0 && (number & (numbe
 /// A block of another size with the content of `block`, which is gone then; null, and `block` is the
 /// program's as before, where there is no memory.
 void* resize(const CohortMemoryBlock& block, std::size_t bytes) {
-  void* resized = nullptr;
   if (whole_pages(bytes) == block.bytes) {
     const Lock lock;  // the table has room: the block was taken from it
-    static_cast<void>(used.add(block));
+    static_cast<void>(used.add({block.begin, block.bytes, bytes}));
     return block.begin;
   }
-  if (tell_end(block.begin)) {
-    resized = ::mremap(block.begin, block.bytes, whole_pages(bytes), MREMAP_MAYMOVE);
-    if (resized == MAP_FAILED) resized = nullptr;
-    const Lock lock;
-    static_cast<void>(used.add(resized == nullptr ? block : CohortMemoryBlock{resized, whole_pages(bytes)}));
-    return resized;
+  if (tell_end(block.begin, false)) {
+    void* const moved = ::mremap(block.begin, block.bytes, whole_pages(bytes), MREMAP_MAYMOVE);
+    if (moved != MAP_FAILED) {
+      const Lock lock;
+      static_cast<void>(used.add({moved, whole_pages(bytes), bytes}));
+      return moved;
+    }
   }
-  // Pages that are shared cannot become more.
-  resized = allocate(bytes);
+  // Pages that are shared cannot become more, nor those of which the program has advised on a part.
+  void* const resized = allocate(bytes);
   if (resized == nullptr) {
     const Lock lock;
     static_cast<void>(used.add(block));
@@ -329,13 +367,14 @@ int cohort_memory_block_of(const void* address, CohortMemoryBlock* block) {
   return 1;
 }
 
-void cohort_memory_tell(int (*told)(void* begin)) {
-  __atomic_store_n(&cohort::preload::block_ends, told, __ATOMIC_RELEASE);
+void cohort_memory_tell(const CohortMemoryEvents* events) {
+  __atomic_store_n(&cohort::preload::events, told, __ATOMIC_RELEASE);
 }
 
 // The functions of malloc(3) and posix_memalign(3).
 using namespace cohort::preload;  // NOLINT(google-build-using-namespace): for what follows alone
 #define COHORT_EXPORTED extern "C" __attribute__((visibility("default")))
+// NOLINTBEGIN(readability-inconsistent-declaration-parameter-name): the C library has names with underscores
 
 COHORT_EXPORTED void* malloc(std::size_t bytes) noexcept {
   if (is_large(bytes)) [[unlikely]]
@@ -422,6 +461,7 @@ COHORT_EXPORTED void* pvalloc(std::size_t bytes) noexcept {
 
 COHORT_EXPORTED std::size_t malloc_usable_size(void* data) noexcept {
   CohortMemoryBlock block{};
-  if (cohort_memory_block_of(data, &block) != 0) return block.bytes;
+  if (cohort_memory_block_of(data, &block) != 0) return block.asked_bytes;
   return data == nullptr ? 0 : next()->malloc_usable_size(data);
 }
+// NOLINTEND(readability-inconsistent-declaration-parameter-name)

@@ -216,6 +216,13 @@ MemoryRegistration& MemoryRegistration::operator=(MemoryRegistration&& other) no
 
 MemoryRegistration::~MemoryRegistration() { end(); }
 
+void MemoryRegistration::end_before_unmapping() noexcept {
+  if (pages_.empty()) return;
+  // A call that is in flight or has failed owns the block, too.
+  static_cast<void>(RegisteredRanges::of_this_process().remove(pages_.data()));
+  pages_ = {};
+}
+
 void MemoryRegistration::end() noexcept {
   if (pages_.empty()) return;
   RegisteredRanges& ranges = RegisteredRanges::of_this_process();

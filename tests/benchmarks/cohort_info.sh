@@ -65,6 +65,17 @@ for other in /bin/sh "${BASH_SOURCE[0]}"; do
   grep -q '^Nothing would change: it names no MPI library' "$scratch/out" || fail "something would in: $(cat "$scratch/out")"
 done
 
+cp /bin/sh "$scratch/"$'no text \xff'
+succeeds "$info" --mpi "$scratch/"$'no text \xff' --format json
+cat >"$scratch/ldd" <<'END'
+#!/bin/sh
+printf '\tlibmpi.so.40 => not found\n\tlibc.so.6 => /lib/libc.so.6 (0x00007f0000000000)\n'
+END
+chmod +x "$scratch/ldd"
+succeeds env PATH="$scratch:$PATH" "$info" --mpi /bin/sh
+grep -q '^Nothing would change: the dynamic loader does not find its MPI library, libmpi.so.40;' "$scratch/out" ||
+  fail "an MPI library that is not found is not named in: $(cat "$scratch/out")"
+
 echo "under a launcher: one answer"
 succeeds "${launcher[@]}" "$info"
 same "answers" 1 "$(grep -c '^MPI library' "$scratch/out")"
@@ -151,7 +162,9 @@ refuses "did you mean COHORT_CPU_DEVICES" env COHORT_CPU_DEVICE=2 "$info"
 refuses "whole number" env COHORT_CPU_DEVICES=two "$info" --format json
 refuses "text or json" "$info" --format xml
 refuses "there is no such file" "$info" --mpi "$scratch/none"
-refuses "there is no such file" "$info" --mpi "$scratch"
+refuses "this is no regular file" "$info" --mpi "$scratch"
+mkfifo "$scratch/libmpi.so"
+refuses "this is no regular file" timeout 10 "$info" --mpi "$scratch/libmpi.so"
 refuses "choose invalid_argument, .*, internal" "$info" --explain lost
 refuses "pack:2 l3:8" "$info" --topology='two sockets'
 refuses "cannot be read" "$info" --topology="$scratch/missing.xml"

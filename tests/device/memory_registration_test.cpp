@@ -3,6 +3,7 @@
 #include <cohort/device/memory_registration.h>
 
 #include <fcntl.h>
+#include <sys/mman.h>
 
 #include <numeric>
 #include <optional>
@@ -193,6 +194,21 @@ TEST(MemoryRegistration, TakesNoMemoryInALoop) {
   EXPECT_EQ(pages.as<int>().front(), 1000);
   EXPECT_EQ(heap().statistics().used_bytes, before.used_bytes);
   EXPECT_EQ(heap().statistics().growths, before.growths);
+}
+
+TEST(MemoryRegistration, EndsBeforeUnmappingWithoutTheContent) {
+  const std::size_t used_before = heap().statistics().used_bytes;
+  {
+    const MappedPages pages(600);
+    MemoryRegistration registration = register_memory(pages.bytes());
+    ASSERT_TRUE(registration.in_node_heap());
+    // Whoever reads the content would end here.
+    ASSERT_EQ(::mprotect(pages.bytes().data(), pages.bytes().size(), PROT_NONE), 0);
+    registration.end_before_unmapping();
+    EXPECT_FALSE(heap().offset_of(pages.bytes().data(), 1).has_value());
+    registration.end_before_unmapping();
+  }
+  EXPECT_EQ(heap().statistics().used_bytes, used_before);
 }
 
 TEST(MemoryRegistration, LeavesWhatWasMappedInItsPlaceAlone) {

@@ -1,16 +1,17 @@
-// A program of MPI that knows nothing of Cohort, and whose large buffers come again, end and change their size between
-// collectives. Run with the library that gives it its memory, and without.
+// A program of MPI that knows nothing of Cohort, and whose large buffers come again, end and change their
+// size between collectives. Run with the library that gives it its memory, and without.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <malloc.h>
-#include <mpi.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <mpi.h>
 
 #define LARGE ((size_t)256 << 10)
 
@@ -86,6 +87,62 @@ static void allocate_and_free(unsigned seed, int times) {
     fill(blocks[which], bytes, seed);
   }
   for (int which = 0; which < 8; ++which) free(blocks[which]);
+}
+
+// Handlers of fork() that were there before those of most libraries, so that they lock after these.
+static pthread_mutex_t fork_lock = PTHREAD_MUTEX_INITIALIZER;
+static void allocate_in_fork(void) {
+  void* const block = realloc(malloc(LARGE), 2 * LARGE);
+  if (block == NULL) abort();
+  free(block);
+}
+static void lock_for_fork(void) {
+  pthread_mutex_lock(&fork_lock);
+  allocate_in_fork();
+}
+static void unlock_after_fork(void) {
+  allocate_in_fork();
+  pthread_mutex_unlock(&fork_lock);
+}
+static void handle_forks(void) { pthread_atfork(lock_for_fork, unlock_after_fork, unlock_after_fork); }
+__attribute__((section(".preinit_array"), used)) static void (*const before_all)(void) = handle_forks;
+
+static volatile int allocates;
+static void* allocate_under_lock(void* unused) {
+  while (allocates) {
+    pthread_mutex_lock(&fork_lock);
+    for (int i = 0; i < 50; ++i) allocate_in_fork();
+    pthread_mutex_unlock(&fork_lock);
+  }
+  return unused;
+}
+
+static void fork_beside_allocations(void) {
+  pthread_t thread;
+  allocates = 1;
+  pthread_create(&thread, NULL, allocate_under_lock, NULL);
+  for (int i = 0; i < 50; ++i) {
+    const pid_t child = fork();
+    if (child == 0) {
+      alarm(20);
+      allocate_in_fork();
+      _exit(0);
+    }
+    int status = 0;
+    REQUIRE(waitpid(child, &status, 0) == child && status == 0);
+  }
+  allocates = 0;
+  pthread_join(thread, NULL);
+}
+
+// The kernel moves no pages with different advice in one call. NumPy advises on the inner part of its arrays.
+static void grow_what_was_advised_on(void) {
+  char* block = aligned_alloc(8 * LARGE, 32 * LARGE);
+  fill(block, 32 * LARGE, 5);
+  (void)madvise(block + 8 * LARGE, 8 * LARGE, MADV_NOHUGEPAGE);
+  block = realloc(block, 80 * LARGE);
+  REQUIRE(block != NULL && is_filled(block, 32 * LARGE, 5));
+  free(block);
 }
 
 static void* allocate_in_thread(void* seed) {
@@ -192,10 +249,72 @@ static void fork_between_calls(void) {
   free(data);
 }
 
+// What other threads write meanwhile is not lost: neither while one forks, nor behind the buffer of a call.
+static volatile long* counter;
+static volatile int counts;
+static void* count_in_thread(void* unused) {
+  for (long count = 0; counts;) {
+    REQUIRE(*counter == count);
+    *counter = ++count;
+  }
+  return unused;
+}
+
+static void write_in_threads(void) {
+  enum { kCount = 300000, kRounds = 4 };
+  double* blocks[kRounds];
+  for (int round = 0; round < kRounds; ++round) {
+    double* const data = blocks[round] = malloc((kCount + 1) * sizeof *data);
+    for (int forks = 0; forks < 2; ++forks) {
+      const int count = kCount + forks;
+      if (forks)
+        for (int call = 0; call < 5; ++call) sum_in_place(data, count, call);
+      counter = (volatile long*)(data + kCount);
+      *counter = 0;
+      counts = 1;
+      pthread_t thread;
+      pthread_create(&thread, NULL, count_in_thread, NULL);
+      for (int call = 0; call < 4; ++call) {
+        if (!forks) {
+          sum_in_place(data, count, call);
+          continue;
+        }
+        const pid_t child = fork();
+        if (child == 0) {
+          alarm(20);
+          memset(data, 0, count * sizeof *data);
+          free(realloc(data, 4 * count * sizeof *data));
+          _exit(0);
+        }
+        int status = 0;
+        REQUIRE(waitpid(child, &status, 0) == child && status == 0);
+      }
+      counts = 0;
+      pthread_join(thread, NULL);
+    }
+  }
+  for (int round = 0; round < kRounds; ++round) free(blocks[round]);
+}
+
+// Pages that the program may not read at the moment are not read for it, neither for a child nor at the end.
+static void protect_pages(void) {
+  enum { kCount = 9000000 };  // more than what is kept of freed memory
+  double* const data = aligned_alloc(65536, kCount * sizeof *data);
+  for (int call = 0; call < 3; ++call) sum_in_place(data, kCount, call);
+  REQUIRE(mprotect(data, 65536, PROT_NONE) == 0);
+  const pid_t child = fork();
+  if (child == 0) _exit(0);
+  int status = 0;
+  REQUIRE(waitpid(child, &status, 0) == child && status == 0);
+  free(data);
+}
+
 // Who puts into a window does so at any time, also while the memory behind it comes in collectives.
 static void put_into_windows(void) {
   enum { kCount = 100000 };
   double* const data = malloc(kCount * sizeof *data);
+  double* const moved = malloc(kCount * sizeof *data);
+  for (int call = 0; call < 5; ++call) sum_in_place(moved, kCount, call);
   MPI_Win window;
   MPI_Win_create(data, kCount * sizeof *data, sizeof *data, MPI_INFO_NULL, MPI_COMM_WORLD, &window);
   for (int call = 0; call < 5; ++call) {
@@ -206,6 +325,14 @@ static void put_into_windows(void) {
     MPI_Win_fence(0, window);
     REQUIRE(data[kCount - 1] == 1000.0 + call + (rank + ranks - 1) % ranks);
   }
+  fill(moved, kCount * sizeof *moved, 17);
+  const pid_t child = fork();
+  if (child == 0) {
+    memset(moved, 0, kCount * sizeof *moved);
+    _exit(0);
+  }
+  REQUIRE(waitpid(child, NULL, 0) == child && is_filled(moved, kCount * sizeof *moved, 17));
+  free(moved);
   MPI_Win_free(&window);
   free(data);
 }
@@ -217,6 +344,8 @@ int main(int argc, char** argv) {
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
   allocate_and_free((unsigned)rank, 150);
   refuse_what_cannot_be();
+  grow_what_was_advised_on();
+  fork_beside_allocations();
   pthread_t threads[3];
   for (uintptr_t i = 0; i < 3; ++i) pthread_create(&threads[i], NULL, allocate_in_thread, (void*)(i + 10));
   use_blocks_that_end();
@@ -224,6 +353,8 @@ int main(int argc, char** argv) {
   use_several_buffers();
   for (int i = 0; i < 3; ++i) pthread_join(threads[i], NULL);
   fork_between_calls();
+  write_in_threads();
+  protect_pages();
   use_blocks_that_end();
   put_into_windows();
   if (rank == 0) puts("all is as it should be");

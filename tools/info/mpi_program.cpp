@@ -65,13 +65,14 @@ bool is_named_as_mpi(const std::string& library) {
   return std::regex_match(fs::path(library).filename().string(), name);
 }
 
-/// The library in place of which libcohort-mpi.so would be called, by its name alone where it is not found;
-/// empty where there is none.
+/// The library in place of which libcohort-mpi.so would be called; empty where there is none, and a bare name
+/// where the dynamic loader does not find it.
 std::string mpi_library_of(const std::string& file) {
-  if (!fs::is_regular_file(file)) {
-    throw InvalidArgument("--mpi {}: there is no such file; give the path of a program or of an MPI library",
+  if (!fs::exists(file))
+    throw InvalidArgument("--mpi {}: there is no such file; give a program's or an MPI library's path", file);
+  if (!fs::is_regular_file(file))  // to open a pipe would take until someone writes to it
+    throw InvalidArgument("--mpi {}: this is no regular file; give a program's or an MPI library's path",
                           file);
-  }
   if (is_named_as_mpi(file)) return fs::absolute(file).string();
   for (const std::string& library : libraries_of(fs::absolute(file).string()))
     if (is_named_as_mpi(library)) return library;
@@ -102,9 +103,13 @@ MpiProgramFacts gather_mpi_program(const std::string& file) {
         "give the file of that library to see what would happen";
     return facts;
   }
-  if (!facts.library.starts_with('/')) {
+  if (facts.library.find('/') == std::string::npos) {
     facts.why_nothing = fmt::format(
-        "the dynamic loader does not find its {}; is LD_LIBRARY_PATH set as for a run?", facts.library);
+        "the dynamic loader does not find its MPI library, {}; load the MPI's module, or set "
+        "LD_LIBRARY_PATH, and "
+        "ask again",
+        facts.library);
+    facts.library.clear();
     return facts;
   }
   // In a name space of its own: this program has an MPI, too.
@@ -161,7 +166,8 @@ std::string to_json(const MpiProgramFacts& facts) {
   json["collectives"] = nlohmann::ordered_json::array();
   if (facts.why_nothing.empty())
     for (const char* name : kCollectives) json["collectives"].push_back(name);
-  return json.dump(2);
+  // A file's name may be any bytes.
+  return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 
 }  // namespace cohort::info

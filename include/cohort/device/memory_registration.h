@@ -24,6 +24,9 @@ class [[nodiscard]] MemoryRegistration {
   MemoryRegistration& operator=(MemoryRegistration&& other) noexcept;
   ~MemoryRegistration();
 
+  /// Ends the registration without a copy of the content, where the caller unmaps the range next.
+  void end_before_unmapping() noexcept;
+
   /// Whether the range lies in the node heap now.
   [[nodiscard]] bool in_node_heap() const noexcept { return why_private_.empty(); }
 

@@ -149,8 +149,8 @@ struct ElementLanes<bfloat16> : HalfLanes {
   /// Left to `narrow`, to which it is half the work.
   static HWY_INLINE FloatPair one_nan(FloatPair pair) { return pair; }
 
-  /// To the nearest bfloat16, ties to even. The halves of all elements are put together first, so that the rest
-  /// is done once for both. Infinities and NaNs need no care: those that come from bfloat16, or that the
+  /// To the nearest bfloat16, ties to even. The halves of all elements are put together first, so that the
+  /// rest is done once for both. Infinities and NaNs need no care: those that come from bfloat16, or that the
   /// processor makes, have an empty lower half, so nothing is added to the upper one.
   static HWY_INLINE Vector<std::uint16_t> narrow(FloatPair pair) {
     const Words words;

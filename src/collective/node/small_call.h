@@ -87,14 +87,10 @@ inline void contribute_whole(const SmallCall& small) {
   const std::size_t bytes = small.plan.bytes;
   constexpr std::size_t kShort = 256;  // for which the C library is as fast
   if (bytes == 0) return;
-  if (call.kind == CollectiveKind::kAllReduce && bytes <= kShort)  // the most frequent kind comes first
-    std::memcpy(small.own_buffer(), call.input, bytes);
-  else if (small.plan.from_root && small.endpoint.position().rank != call.root)
-    return;
-  else if (bytes <= kShort && call.counts.empty())
-    std::memcpy(small.own_buffer(), call.input, bytes);
-  else
+  if (bytes > kShort || !call.counts.empty())
     contribute(call, small.endpoint.position(), {0, small.plan.elements}, small.own_buffer());
+  else if (!small.plan.from_root || small.endpoint.position().rank == call.root)
+    std::memcpy(small.own_buffer(), call.input, bytes);
 }
 
 /// Makes this member's result of what all have contributed.
