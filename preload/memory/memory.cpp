@@ -368,7 +368,7 @@ int cohort_memory_block_of(const void* address, CohortMemoryBlock* block) {
 }
 
 void cohort_memory_tell(const CohortMemoryEvents* events) {
-  __atomic_store_n(&cohort::preload::events, told, __ATOMIC_RELEASE);
+  __atomic_store_n(&cohort::preload::events, events, __ATOMIC_RELEASE);
 }
 
 // The functions of malloc(3) and posix_memalign(3).
