@@ -267,7 +267,7 @@ Json embedding_made(const Record& record) {
 VariableSynchronization synchronization_named(const Json& name) {
   for (const auto value :
        {VariableSynchronization::kNone, VariableSynchronization::kOnWrite, VariableSynchronization::kOnRead})
-    if (name_of(value) == name) return value;
+    if (name == name_of(value)) return value;
   return VariableSynchronization::kAuto;
 }
 
