@@ -273,7 +273,7 @@ VariableSynchronization synchronization_named(const Json& name) {
 
 VariableAggregation aggregation_named(const Json& name) {
   return *std::ranges::find_if(aggregations(),
-                               [&](VariableAggregation value) { return name_of(value) == name; });
+                               [&](VariableAggregation value) { return name == name_of(value); });
 }
 
 Json of_kind(const Record& record) {
