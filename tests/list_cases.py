@@ -35,7 +35,12 @@ def is_google_test(program):
 
 
 def main():
+    if "-h" in sys.argv or "--help" in sys.argv:
+        print(__doc__.strip())
+        return
     build = os.path.realpath(sys.argv[1] if len(sys.argv) > 1 else "build")
+    if not os.path.isfile(os.path.join(build, "CTestTestfile.cmake")):
+        sys.exit(f"list_cases: {build} is no build folder: run launch/build.sh first, or name one")
     shown = subprocess.run(["ctest", "--test-dir", build, "--show-only=json-v1"], capture_output=True, text=True,
                            check=True).stdout
     google_tests = {}
