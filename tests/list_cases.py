@@ -14,7 +14,7 @@ import sys
 
 
 def cases_of(program, environment, arguments):
-    """The cases that a GoogleTest program runs with these settings; none of one that is skipped or only uses its matchers."""
+    """The cases that a GoogleTest program runs with these settings; none where it is skipped or uses only matchers."""
     listed = subprocess.run([program, "--gtest_list_tests", *arguments], env=environment, stdin=subprocess.DEVNULL,
                             capture_output=True, text=True, timeout=60, check=False)
     if listed.returncode == 77 or "usage" in listed.stderr.lower():  # skipped here, such as without a GPU
