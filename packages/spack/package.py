@@ -1,9 +1,13 @@
-# A recipe for Spack: in a repository of your own, this file is packages/cohort/package.py (spack repo create, spack repo add).
-# Cohort has no releases to download yet, so it is built from a checkout:
+# A recipe for Spack 1: in a repository of your own, this file is packages/cohort/package.py below the folder that
+# `spack repo create` names (and `spack repo add` makes known). Cohort has no releases to download yet, so it is built from a checkout:
 #
 #   spack dev-build --source-path /path/to/cohort cohort@main +mpi
 #
-# Not tried: Spack cannot be had where this was written. It only says in Spack's words what CMakeLists.txt asks for.
+# Not tried: Spack cannot be had where this was written. It says in Spack's words what CMakeLists.txt asks for; names of
+# packages, imports and variants were compared with Spack's own recipes of July 2026.
+from spack_repo.builtin.build_systems.cmake import CMakePackage, generator
+from spack_repo.builtin.build_systems.cuda import CudaPackage
+
 from spack.package import *
 
 
