@@ -26,7 +26,7 @@ everything_there() {
 }
 before=$(everything_there)
 nothing_is_left() {
-  for ((i = 0; i < 50; i++)); do
+  for ((i = 0; i < 300; i++)); do
     [[ $(everything_there) != "$before" ]] || return 0
     sleep 0.1  # the kernel ends the processes of a namespace one after the other
   done
