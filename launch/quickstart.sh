@@ -3,6 +3,8 @@
 # trains the digits example with one and with two workers, measures an all-reduce.
 #
 #   launch/quickstart.sh [--jobs N]     N compile jobs; default: one per core
+#
+# Compiling takes about 10 minutes with one job.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 
@@ -23,7 +25,7 @@ show() { printf '\n$ %s\n' "$*"; "$@"; }
 "$root/launch/check-names.sh"
 # What is run here and named at the end, with the tools; the other examples are built by `cmake --build build`.
 "$root/launch/build.sh" release "$jobs" -DCOHORT_BUILD_TESTS=OFF -- \
-  digits cohort-bench cohort-checkpoint cohort-info cohort-supervise
+  digits fit cohort-bench cohort-checkpoint cohort-info cohort-supervise
 
 # shellcheck source=launch/mpirun-env.sh
 source "$root/launch/mpirun-env.sh"
@@ -37,6 +39,7 @@ cat <<END
 
 Try next, in $root:
   source launch/mpirun-env.sh                 once per shell, as root or with more workers than cores
+  launch/cohort-run -n 2 build/bin/fit        a Trainer on two ranks
   build/bin/digits --help                     the other strategies and settings
   mpirun -n 4 build/bin/cohort-bench --help   the other sizes, dtypes, operators and formats
   build/bin/cohort-info                       the devices and settings that Cohort sees
