@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Tries Debian packages where nothing else is: makes a Debian 12 root in a temporary folder, installs them there, builds
-# the project of tests/install/consumer by CMake and by pkg-config, and runs both on two ranks. Needs root, debootstrap, a
-# mirror of Debian and 2 GB. What it mounts, others do not see, and nothing is left.
+# the project of tests/install/consumer by CMake and by pkg-config, and runs both on two ranks, as well as a program of MPI with
+# --accelerate-memory. Needs root, debootstrap, a mirror of Debian and 2 GB. What it mounts, others do not see, and nothing is left.
 #
 #   packages/debian_test.sh [--packages FOLDER] [--mirror URL]
 #
@@ -81,6 +81,24 @@ expect() {
 for program in /by_cmake/consumer /by_pkg_config; do
   expect env OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 mpirun --oversubscribe -n 2 "$program"
   expect cohort-run -n 2 "$program"
+done
+
+echo "a program of MPI"
+cat >"$clean/sums.c" <<'END'
+#include <mpi.h>
+#include <stdlib.h>
+int main(int argc, char** argv) {
+  MPI_Init(&argc, &argv);
+  enum { kCount = 1 << 20 };
+  int* numbers = calloc(kCount, sizeof(int));
+  for (int call = 0; call < 10; ++call) MPI_Allreduce(MPI_IN_PLACE, numbers, kCount, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+  return MPI_Finalize();
+}
+END
+quietly inside mpicc /sums.c -o /sums
+said=$(inside env COHORT_RUN_NUMBERS=1 cohort-run -n 2 --accelerate-memory /sums 2>&1) || fail "it fails with --accelerate-memory: $said"
+for line in 'MPI_Allreduce of rank 0: .* by Cohort' "KiB of rank 0's memory were moved"; do
+  grep -E "$line" <<<"$said" | sed 's/^/  /' || fail "its numbers are not there: $said"
 done
 
 echo "removal"
