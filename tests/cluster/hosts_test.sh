@@ -17,20 +17,23 @@ cd "$work"
 fail() { echo "hosts_test: $*" >&2; exit 1; }
 hosts() { "$scripts/hosts.sh" run "$@" 2>launcher.log </dev/null; }
 
-# Two processes are this script and the command that lists them.
+# The shell itself counts the processes: those of a pipeline may have started by then, or not.
 everything_there() {
+  local processes=(/proc/[0-9]*)
+  echo "${#processes[@]}"
   ip -o link | cut -d : -f 2
-  find /proc/[0-9]* -maxdepth 0 2>/dev/null | wc -l  # some end meanwhile
   cat /proc/self/mounts
   ls -A /dev/shm /run /tmp
 }
 before=$(everything_there)
 nothing_is_left() {
-  for ((i = 0; i < 300; i++)); do
-    [[ $(everything_there) != "$before" ]] || return 0
+  local now
+  for ((i = 0; i < 50; i++)); do
+    now=$(everything_there)
+    [[ $now != "$before" ]] || return 0
     sleep 0.1  # the kernel ends the processes of a namespace one after the other
   done
-  diff <(echo "$before") <(everything_there) >&2 || fail "$1: something is left"
+  diff <(echo "$before") <(echo "$now") >&2 || fail "$1: something is left"
 }
 
 # shellcheck disable=SC2016  # expanded on the hosts
