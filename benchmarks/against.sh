@@ -94,7 +94,7 @@ old_program() {
   git_here rev-parse --git-dir >/dev/null 2>&1 || refuse "no such program as $commit, and this tree has no history to find it in"
   id=$(git_here rev-parse --verify --quiet "$commit^{commit}") ||
     refuse "git knows no commit $commit, and there is no such program"
-  git_here show "$id:benchmarks/CMakeLists.txt" 2>/dev/null | grep -q 'add_executable(cohort-bench' ||
+  grep -q 'add_executable(cohort-bench' <<<"$(git_here show "$id:benchmarks/CMakeLists.txt" 2>/dev/null)" ||
     refuse "commit $commit has no cohort-bench"
   git_here cat-file -e "$id:CMakePresets.json" 2>/dev/null || refuse "commit $commit has no CMakePresets.json to build it by"
   tree=$kept/${id:0:12}
@@ -124,7 +124,7 @@ launcher=()
 if ((ranks > 1)); then
   launcher=(mpirun -n "$ranks")
   # As compare.sh binds them.
-  if mpirun --version 2>/dev/null | grep -q 'Open MPI\|OpenRTE'; then
+  if [[ $(mpirun --version 2>/dev/null) =~ Open\ MPI|OpenRTE ]]; then
     launcher+=(--map-by core --bind-to core:overload-allowed)
   fi
 fi

@@ -130,7 +130,7 @@ run_peer() {
 
 # Where members have cores of their own, each is bound to one, as the peers are.
 cohort_binding=()
-if mpirun --version 2>/dev/null | grep -q 'Open MPI\|OpenRTE'; then cohort_binding=(--map-by core --bind-to core:overload-allowed); fi
+if [[ $(mpirun --version 2>/dev/null) =~ Open\ MPI|OpenRTE ]]; then cohort_binding=(--map-by core --bind-to core:overload-allowed); fi
 
 run_cohort() {
   local buffers=$1 round=$2 options=(--peer none --format csv --output "$scratch/cohort.csv")

@@ -38,7 +38,7 @@ trap 'exit 1' INT TERM
 workers_of_job() {
   local pid
   for pid in $(pgrep -x digits); do
-    if tr '\0' ' ' 2>/dev/null <"/proc/$pid/cmdline" | grep -qF -- " $1 "; then echo "$pid"; fi
+    if [[ $(tr '\0' ' ' 2>/dev/null <"/proc/$pid/cmdline") == *" $1 "* ]]; then echo "$pid"; fi
   done
 }
 median() { sort -n | awk '{ v[NR] = $1 } END { print v[int((NR + 1) / 2)] }'; }
@@ -60,7 +60,7 @@ for ((run = 1; run <= runs; run++)); do
   killed_at=${EPOCHREALTIME/[.,]/}
   kill -KILL "${pids[RANDOM % ${#pids[@]}]}"
   until grep -qa "is restored from" "$log"; do sleep 0.01; done
-  until sed '1,/is restored from/d' "$log" | grep -qa "step [0-9]* has ended"; do sleep 0.01; done
+  until grep -qa "step [0-9]* has ended" <<<"$(sed '1,/is restored from/d' "$log")"; do sleep 0.01; done
   ms=$(((${EPOCHREALTIME/[.,]/} - killed_at) / 1000))
   kill -TERM "$job"
   wait "$job" || true

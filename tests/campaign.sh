@@ -54,7 +54,7 @@ command_of() {
 workers_in() {
   local pid
   for pid in $(pgrep -x digits); do
-    if tr '\0' ' ' 2>/dev/null <"/proc/$pid/cmdline" | grep -qF -- " $1 "; then echo "$pid"; fi
+    if [[ $(tr '\0' ' ' 2>/dev/null <"/proc/$pid/cmdline") == *" $1 "* ]]; then echo "$pid"; fi
   done
 }
 

@@ -61,7 +61,7 @@ mkdir -p "$tree$plugins" "$tree/usr/share"
 cp -r /usr/share/openmpi "$tree/usr/share/openmpi"
 networks='lib(ucp|ucs|uct|ucm|fabric|psm|psm2|psm_infinipath|ibverbs|rdmacm|oshmem|nl-3)[.]|not found'
 for plugin in "$plugins"/mca_*.so; do
-  ldd "$plugin" | grep -Eq "$networks" || cp "$plugin" "$tree$plugins/"
+  [[ $(ldd "$plugin") =~ $networks ]] || cp "$plugin" "$tree$plugins/"
 done
 pmix=/usr/lib/x86_64-linux-gnu/pmix2
 mkdir -p "$tree$pmix/lib" "$tree$pmix/share"

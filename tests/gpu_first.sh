@@ -112,7 +112,7 @@ faults() {
 benchmark() {
   local short=(all-reduce --device cuda --loops 3) alone=8:256M together=8:8M
   # The tests' stand-in for a GPU has no speed.
-  if "$bin/cohort-info" | grep -q 'stand-in without a GPU'; then alone=8:32K together=8:128; fi
+  if [[ $("$bin/cohort-info") == *'stand-in without a GPU'* ]]; then alone=8:32K together=8:128; fi
   "$bin/gpu_calls" --sizes "$alone" || return
   "$bin/cohort-bench" "${short[@]}" --members threads --threads 1 --sizes "$alone" || return
   two_ranks -- "$bin/cohort-bench" "${short[@]}" --sizes "$together"
@@ -159,8 +159,8 @@ fi
 
 bin=$build/bin
 [[ -x $bin/cohort-info ]] || skip "no build in $build: there is no bin/cohort-info"
-"$bin/cohort-info" --format json | grep -q '"name": "cuda:0"' ||
-  skip "no GPU: $("$bin/cohort-info" --format json | sed -n '/"gpus"/,/}/s/.*"why_none": "\(.*\)".*/\1/p')"
+info=$("$bin/cohort-info" --format json) || { echo "gpu_first.sh: $bin/cohort-info has failed" >&2; exit 1; }
+[[ $info == *'"name": "cuda:0"'* ]] || skip "no GPU: $(sed -n '/"gpus"/,/}/s/.*"why_none": "\(.*\)".*/\1/p' <<<"$info")"
 
 # shorten FILE: the logs are to travel.
 shorten() {

@@ -75,7 +75,7 @@ echo "what the report says"
 gpu_threads 2 all-reduce --sizes 80K --format json --output "$scratch/report.json"
 same "buffers, GPU" "gpu gpu stand-in without a GPU, compute capability 9.0" "$("$json_value" \
   /results/0/buffers /results/1/buffers /environment/gpu <"$scratch/report.json" | paste -sd' ')"
-"$json_value" /environment/clock <"$scratch/report.json" | grep -q '^events' || fail "the clock is not the events"
+[[ $("$json_value" /environment/clock <"$scratch/report.json") == events* ]] || fail "the clock is not the events"
 grep -q 'gpu buffers; peer: ncclAllReduce' "$scratch/out" || fail "the table does not tell what was measured: $(cat "$scratch/out")"
 
 echo "kept inputs, other dtypes and operators, no check"

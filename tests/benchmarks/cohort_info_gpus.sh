@@ -54,4 +54,4 @@ info COHORT_NCCL_LIBRARY=/nowhere/libnccl.so.2
 says '^  none: NCCL cannot be used. Tried: /nowhere/libnccl.so.2 (COHORT_NCCL_LIBRARY): .*COHORT_NCCL_LIBRARY$'
 info NCCL_STAND_IN_VERSION=21801 --format json
 same "path, version" "null null" "$(json /nccl/path /nccl/version)"
-json /nccl/why_none | grep -q 'is NCCL 2.18.1, older than the header' || fail "no reason: $(cat "$scratch/out")"
+[[ $(json /nccl/why_none) == *'is NCCL 2.18.1, older than the header'* ]] || fail "no reason: $(cat "$scratch/out")"

@@ -142,6 +142,8 @@ tree accepts tests/base/log_test.cpp 'auto path = "/tmp/x";'
 tree rejects src/base/log.cpp "// $later: nicer"
 tree rejects src/base/log.cpp "$(seq 601)"
 tree rejects tests/long.sh "$(seq 601)"
+tree rejects tests/long.sh "seq 100000 |"' grep -q 1'
+tree accepts tests/long.sh 'grep -q 1 log || grep -q 2 log'
 tree rejects include/cohort/base/log.h '#pragma once'
 tree rejects include/cohort/base/log.h '// A log.'
 tree rejects src/base/log.cpp 'auto path = "/home/me/x";'

@@ -31,6 +31,8 @@ forbid '"/(home|root|tmp|Users)/' "a path of one machine; only tests may name on
 mapfile -t library < <(printf '%s\n' "${cpp[@]}" | grep -E '^(include|src|mpi|tools)/' | grep -v '/quiet_thread\.h$')
 forbid 'std::(thread\b($|[^:])|jthread(\(| [a-z_]+[({]))' "start_quiet_thread (base/quiet_thread.h) starts the library's threads" "${library[@]}"
 
+forbid '[^|]\| *grep -[a-zA-Z]*q' "grep -q reads no further than a match, which may end the writer by SIGPIPE: compare a string" "${scripts[@]}"
+
 mapfile -t recipes < <(find tests -name CMakeLists.txt)
 forbid '(^|[^_])add_test\(' "cohort_add_test registers tests: those explain themselves when they hang" "${recipes[@]}"
 

@@ -10,7 +10,7 @@ readonly most_starts=6
 export COHORT_COLLECTIVE_TIMEOUT_SECONDS=30  # for the workers that then wait for the crashed one
 crashed_in_mpi_init() {
   grep -Fqs "*** Process received signal ***" "$@" &&
-    ! grep -Fs "Failing at address: " "$@" | grep -Fqv "Failing at address: (nil)"
+    ! grep -Fqv "Failing at address: (nil)" < <(grep -Fs "Failing at address: " "$@")
 }
 
 # step OPTION... PROGRAM: one step of MPI; prints what it said.

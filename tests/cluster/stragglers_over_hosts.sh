@@ -29,7 +29,7 @@ run() {
 # named RANK WORDS: this worker and no other, and nothing else of it.
 named() {
   grep -qE "in the whole run, worker $1 \(host n$1, .*$2" "$work/log" || fail "worker $1 is not named with its cause"
-  ! grep -E 'was last in|has a slow link' "$work/log" | grep -vqE "worker $1 \(host n$1, .*$2" || fail "something else is named, too"
+  ! grep -vqE "worker $1 \(host n$1, .*$2" < <(grep -E 'was last in|has a slow link' "$work/log") || fail "something else is named, too"
 }
 
 run 3 none clean 0

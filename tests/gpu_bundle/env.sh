@@ -10,7 +10,7 @@ cohort_bundle_unpack() {
   LD_LIBRARY_PATH=$bundle/unpack "$bundle/unpack/zstd" -q -d --long=27 -c "$bundle/bundle.tar.zst" |
     tar -x -C "$folder.$$" || { rm -rf "$folder.$$"; return 1; }
   for name in "$folder.$$"/cohort/lib/spare/*; do
-    if ! /sbin/ldconfig -p 2>/dev/null | grep -q "^[[:space:]]*${name##*/} "; then mv "$name" "$folder.$$/cohort/lib/"; fi
+    if ! grep -q "^[[:space:]]*${name##*/} " <<<"$(/sbin/ldconfig -p 2>/dev/null)"; then mv "$name" "$folder.$$/cohort/lib/"; fi
   done
   mv -T "$folder.$$" "$folder" 2>/dev/null || rm -rf "$folder.$$"  # somebody else was first
 }

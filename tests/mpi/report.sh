@@ -117,7 +117,7 @@ PYTHON
 }
 
 # expect NUMBER PATTERN: of that line.
-expect() { sed -n "${1}p" "$work/lines" | grep -Eq -- "$2" || fail "line $1 is '$(sed -n "${1}p" "$work/lines")', expected $2"; }
+expect() { [[ $(sed -n "${1}p" "$work/lines") =~ $2 ]] || fail "line $1 is '$(sed -n "${1}p" "$work/lines")', expected $2"; }
 
 for ((node = 0; node < nodes; ++node)); do
   first=$((node * per_node))

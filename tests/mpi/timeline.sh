@@ -79,7 +79,7 @@ PYTHON
 rest=$(find "$work" -name 'timeline.json.*')
 [[ -z $rest ]] || { echo "timeline: parts are left: $rest" >&2; exit 1; }
 
-"$info" --timeline "$COHORT_TIMELINE" | head -n 1 | grep -q ": $ranks worker"
+[[ $("$info" --timeline "$COHORT_TIMELINE") =~ ^[^$'\n']*": $ranks worker" ]]
 "$info" --timeline "$COHORT_TIMELINE" --format json >"$work/summary.json"
 "$info" --timeline "$COHORT_TIMELINE" --svg >"$work/picture.svg"
 head -c -40 "$COHORT_TIMELINE" >"$work/cut.json"
