@@ -50,7 +50,7 @@ esac
 
 # check FILE FIRST LAST: the report of the node of these ranks.
 check() {
-  local file=$1 first=$2 last=$3 others here
+  local file=$1 first=$2 last=$3 others
   [[ -e $file ]] || fail "there is no $(basename "$file")"
   python3 - "$file" "$work/lines" "$first" "$last" "$how" "$victim" "$host" <<'PYTHON' || fail "the report is not as it should be"
 import json, sys
@@ -93,7 +93,6 @@ PYTHON
   (($(tail -n +10 "$work/table" | wc -l) == ranks)) || fail "the table has not $ranks rows: $(cat "$work/table")"
   "$info" --report "$file" --format json | cmp - "$file" || fail "cohort-info --format json differs"
 
-  here="(communicator|seen by)"
   expect 1 "^communicator $name of $ranks member.* failed: "
   expect 2 "^finished by all.*: $finished$"
   if ((first < victim)); then
