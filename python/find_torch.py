@@ -1,4 +1,4 @@
-"""Prints PyTorch's folder, its version and its C++ ABI, for CMake, without loading PyTorch's libraries."""
+"""Prints PyTorch's folder, its version and its pybind11's ABI, for CMake, without loading PyTorch's libraries."""
 
 import importlib.util
 import pathlib
@@ -10,5 +10,8 @@ if spec is None or spec.origin is None:
     sys.exit(f"{sys.executable} has no module torch; install it first: pip install torch")
 folder = pathlib.Path(spec.origin).parent
 version = re.search(r"__version__ = ['\"](\d+\.\d+\.\d+)", (folder / "version.py").read_text())
-# PyPI's wheels have the C++11 ABI from 2.7 on, which is the oldest version that is served.
-print(folder, version.group(1) if version else "0", "1", sep=";")
+# Before version 3, pybind11 knows types of modules by other compilers only under this word.
+abi = re.search(
+    rb"__pybind11_internals_v\d+_gcc_libstdcpp(_cxxabi\d+)__", (folder / "lib" / "libtorch_python.so").read_bytes()
+)
+print(folder, version.group(1) if version else "0", abi.group(1).decode() if abi else "", sep=";")

@@ -9,6 +9,7 @@ import statistics
 import sys
 import time
 
+import cohort_torch  # noqa: F401, by which PyTorch before 2.15 knows the backend
 import torch
 import torch.distributed as dist
 

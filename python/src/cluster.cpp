@@ -42,8 +42,9 @@ class StoreOfPyTorch final : public rendezvous::Store {
   c10::intrusive_ptr<c10d::Store> store_;
 };
 
-/// One whose time-outs are no other's.
-c10::intrusive_ptr<c10d::Store> own_store(c10::intrusive_ptr<c10d::Store> store) {
+/// One whose time-outs are no other's, where PyTorch can make one (2.9 and later).
+template <class Store>
+c10::intrusive_ptr<Store> own_store(c10::intrusive_ptr<Store> store) {
   if constexpr (requires { store->clone(); })
     return store->clone();
   else

@@ -77,7 +77,8 @@ Reduction::Reduction(const c10d::ReduceOp& op, const at::Tensor& tensor) : op_(o
 
 void Reduction::prepare(const at::Tensor& tensor) const {
   if (op_.op_ != Op::PREMUL_SUM) return;
-  const auto* const supplement = dynamic_cast<const c10d::PreMulSumSupplement*>(op_.supplement_.get());
+  // The name that all versions of PyTorch have.
+  const auto* const supplement = dynamic_cast<const c10d::NCCLPreMulSumSupplement*>(op_.supplement_.get());
   TORCH_CHECK_VALUE(supplement != nullptr, "cohort: PREMUL_SUM without a factor");
   if (supplement->tensor_factor.defined())
     tensor.mul_(supplement->tensor_factor.to(tensor.device(), tensor.scalar_type()));

@@ -5,6 +5,7 @@ import os
 import signal
 import sys
 
+import cohort_torch  # noqa: F401, by which PyTorch before 2.15 knows the backend
 import torch
 import torch.distributed as dist
 

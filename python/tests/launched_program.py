@@ -17,6 +17,9 @@ import time
 import torch
 import torch.distributed as dist
 
+if torch.__version__ < (2, 15):
+    import cohort_torch  # noqa: F401, later ones find the backend by its name
+
 
 def rank_and_size():
     for rank, size in [("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"), ("SLURM_PROCID", "SLURM_NTASKS")]:

@@ -10,6 +10,7 @@ import sys
 import tempfile
 import traceback
 
+import pytest
 import torch
 import torch.distributed as dist
 
@@ -18,6 +19,9 @@ TIME_LIMIT = 120
 
 if BACKEND == "cohort":
     import cohort_torch  # noqa: F401
+
+# For tests with monitored_barrier, or with time limits that change later.
+for_all_backends = pytest.mark.skipif(torch.__version__ < (2, 15), reason="this PyTorch has it for gloo and NCCL alone")
 
 
 def free_port() -> int:
@@ -91,8 +95,6 @@ def run_ranks(function, size, *arguments, timeout=60.0, fails=False):
 
 def on_ranks(*sizes, timeout=60.0):
     """Makes a function of a rank a test that runs it on that many ranks."""
-    import pytest
-
     def decorate(function):
         program = functools.wraps(function)(function)
         # Processes that are spawned find the function by its name.

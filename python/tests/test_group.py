@@ -8,7 +8,7 @@ import time
 import pytest
 import torch
 import torch.distributed as dist
-from support import BACKEND, on_ranks, run_ranks
+from support import BACKEND, for_all_backends, on_ranks, run_ranks
 
 
 @on_ranks(2)
@@ -81,6 +81,7 @@ def test_wait_with_a_time_limit_gives_up_and_may_be_repeated(rank, size):
     assert (tensor == 2).all()
 
 
+@for_all_backends
 @on_ranks(3)
 def test_a_monitored_barrier_names_who_is_missing(rank, size):
     dist.monitored_barrier()
@@ -175,6 +176,7 @@ def rank_that_is_stopped(rank, size, limit):
     return str(error.value), time.monotonic() - begin
 
 
+@for_all_backends
 def test_a_stopped_rank_is_named_at_the_deadline():
     limit = 0.4
     results = run_ranks(rank_that_is_stopped, 3, limit, fails=True)

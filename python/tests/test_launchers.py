@@ -9,6 +9,8 @@ import subprocess
 import sys
 
 import pytest
+import torch
+from support import for_all_backends
 
 HERE = pathlib.Path(__file__).parent
 PROGRAM = HERE / "elastic_program.py"
@@ -26,6 +28,7 @@ def test_a_killed_rank_and_a_restart():
     assert "attempt 1: 2.0" in done.stdout, done.stdout + done.stderr
 
 
+@for_all_backends
 def test_a_stopped_rank_is_named_and_does_not_stay():
     said = []
     with subprocess.Popen([*TORCHRUN, str(PROGRAM), "--stop"], stderr=subprocess.PIPE, text=True) as launcher:
@@ -55,6 +58,7 @@ def test_ranks_of_mpirun():
     assert sorted(re.findall(r"rank . of .", done.stdout)) == [f"rank {rank} of 3" for rank in range(3)]
 
 
+@for_all_backends
 def test_a_stopped_rank_of_mpirun_is_named():
     done = mpirun("localhost", "--stop")
     assert done.returncode != 0
@@ -74,9 +78,7 @@ def test_the_backend_is_found_by_its_name_alone():
         "dist.init_process_group('cpu:cohort', store=store, rank=0, world_size=1)\n"
         "print(dist.get_backend_config(), dist.group.WORLD.name())\n"
     )
-    import torch
-
-    if tuple(int(part) for part in torch.__version__.split(".")[:2]) < (2, 15):
+    if torch.__version__ < (2, 15):
         program = "import cohort_torch\n" + program
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0 and "cohort" in done.stdout, done.stderr
