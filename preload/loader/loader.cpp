@@ -99,6 +99,7 @@ void* resolve(const char* name) {
 #define COHORT_PARAMETERS_7 COHORT_PARAMETERS_6, Word g
 #define COHORT_PARAMETERS_8 COHORT_PARAMETERS_7, Word h
 #define COHORT_PARAMETERS_9 COHORT_PARAMETERS_8, Word i
+#define COHORT_PARAMETERS_10 COHORT_PARAMETERS_9, Word j
 #define COHORT_ARGUMENTS_0
 #define COHORT_ARGUMENTS_1 a
 #define COHORT_ARGUMENTS_2 COHORT_ARGUMENTS_1, b
@@ -109,6 +110,7 @@ void* resolve(const char* name) {
 #define COHORT_ARGUMENTS_7 COHORT_ARGUMENTS_6, g
 #define COHORT_ARGUMENTS_8 COHORT_ARGUMENTS_7, h
 #define COHORT_ARGUMENTS_9 COHORT_ARGUMENTS_8, i
+#define COHORT_ARGUMENTS_10 COHORT_ARGUMENTS_9, j
 
 // A function of the name, which jumps to `target`. At first that looks for what the function stands for;
 // threads that make the first call at once find the same.

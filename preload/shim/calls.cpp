@@ -126,6 +126,21 @@ std::optional<RootedBlocks> rooted_blocks(const ServedCommunicator& group, int r
   return RootedBlocks{is_root, in_place, *of_all, *of_rank};
 }
 
+/// The blocks of a call by member. False where the arguments are wrong.
+template <class Count, class Offset>
+bool find_blocks(std::vector<Elements>& blocks, const void* buffer, const Count* counts, const Offset* offsets,
+                 MPI_Datatype type) {
+  const std::optional<Layout> layout = layout_of(type);
+  if (!layout || counts == nullptr || offsets == nullptr) return false;
+  const Elements first{static_cast<std::byte*>(const_cast<void*>(buffer)), type, 0, *layout};
+  for (std::size_t member = 0; member < blocks.size(); ++member) {
+    if (counts[member] < 0 || (buffer == nullptr && layout->in_one_piece && counts[member] > 0)) return false;
+    blocks[member] = first.at(static_cast<std::ptrdiff_t>(offsets[member]));
+    blocks[member].count = static_cast<std::size_t>(counts[member]);
+  }
+  return true;
+}
+
 /// A reduction that is to be served.
 std::optional<Reduction> served_reduction(MPI_Datatype type, MPI_Op op) {
   const std::optional<Reduction> reduction = reduction_of(type, op);
@@ -420,6 +435,28 @@ Outcome alltoall(const void* input, Count input_count, MPI_Datatype input_type, 
   });
 }
 
+template <class Count, class Offset>
+Outcome alltoallv(const void* input, const Count* input_counts, const Offset* input_offsets,
+                  MPI_Datatype input_type, void* output, const Count* output_counts,
+                  const Offset* output_offsets, MPI_Datatype output_type, MPI_Comm comm) {
+  ServedCommunicator* const group = served(comm);
+  if (group == nullptr) return kForCommunicator;
+  UnevenBlocks& blocks = group->blocks;
+  blocks.from.resize(static_cast<std::size_t>(group->size));
+  blocks.to.resize(static_cast<std::size_t>(group->size));
+  blocks.in_place = input == MPI_IN_PLACE;
+  if (is_misplaced(output) || !find_blocks(blocks.from, output, output_counts, output_offsets, output_type))
+    return kForArguments;
+  if (blocks.in_place)
+    blocks.to = blocks.from;
+  else if (!find_blocks(blocks.to, input, input_counts, input_offsets, input_type))
+    return kForArguments;
+  bool is_done = false;
+  const Outcome outcome =
+      carry_out_as("MPI_Alltoallv", comm, [&] { is_done = exchange(*group->communicator, blocks); });
+  return is_done || outcome.status != MPI_SUCCESS ? outcome : kForSizes;
+}
+
 #define COHORT_BOTH_COUNTS(Count, Offset)                                                                \
   template Outcome bcast(void*, Count, MPI_Datatype, int, MPI_Comm);                                     \
   template Outcome reduce(const void*, void*, Count, MPI_Datatype, MPI_Op, int, MPI_Comm);               \
@@ -431,7 +468,9 @@ Outcome alltoall(const void* input, Count input_count, MPI_Datatype input_type, 
   template Outcome scatter(const void*, Count, MPI_Datatype, void*, Count, MPI_Datatype, int, MPI_Comm); \
   template Outcome reduce_scatter(const void*, void*, const Count*, MPI_Datatype, MPI_Op, MPI_Comm);     \
   template Outcome reduce_scatter_block(const void*, void*, Count, MPI_Datatype, MPI_Op, MPI_Comm);      \
-  template Outcome alltoall(const void*, Count, MPI_Datatype, void*, Count, MPI_Datatype, MPI_Comm);
+  template Outcome alltoall(const void*, Count, MPI_Datatype, void*, Count, MPI_Datatype, MPI_Comm);     \
+  template Outcome alltoallv(const void*, const Count*, const Offset*, MPI_Datatype, void*,              \
+                             const Count*, const Offset*, MPI_Datatype, MPI_Comm);
 COHORT_BOTH_COUNTS(int, int)
 COHORT_BOTH_COUNTS(MPI_Count, MPI_Aint)
 

@@ -73,4 +73,10 @@ template <class Count>
 Outcome alltoall(const void* input, Count input_count, MPI_Datatype input_type, void* output,
                  Count output_count, MPI_Datatype output_type, MPI_Comm comm);
 
+/// Blocks that differ much and are large are the MPI's.
+template <class Count, class Offset>
+Outcome alltoallv(const void* input, const Count* input_counts, const Offset* input_offsets,
+                  MPI_Datatype input_type, void* output, const Count* output_counts,
+                  const Offset* output_offsets, MPI_Datatype output_type, MPI_Comm comm);
+
 }  // namespace cohort::preload

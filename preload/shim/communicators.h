@@ -13,6 +13,7 @@
 
 #include "../engine.h"
 #include "mpi_abi.h"
+#include "uneven_blocks.h"
 
 namespace cohort::preload {
 
@@ -29,6 +30,7 @@ struct ServedCommunicator {
   std::size_t eager_bytes = 0;      ///< its communicator's
   bool is_free = false;             ///< its communicator has ended, and another may have it
   std::vector<std::size_t> counts;  ///< of the call that is made
+  UnevenBlocks blocks;              ///< of calls of MPI_Alltoallv
 };
 
 class Communicators {

@@ -139,6 +139,7 @@ void report_calls() {
       COHORT_LINE("Reduce_scatter", reduce_scatter),
       COHORT_LINE("Reduce_scatter_block", reduce_scatter_block),
       COHORT_LINE("Alltoall", alltoall),
+      {"MPI_Alltoallv", {&counts_of<&alltoallv<int, int>>, &counts_of<&alltoallv<MPI_Count, MPI_Aint>>}},
   };
 #undef COHORT_LINE
   // NOLINTEND(bugprone-macro-parentheses)
@@ -358,16 +359,18 @@ std::span<const Entry> c_entries() {
       COHORT_BOTH("Reduce_scatter", reduce_scatter),
       COHORT_BOTH("Reduce_scatter_block", reduce_scatter_block),
       COHORT_BOTH("Alltoall", alltoall),
+      {"MPI_Alltoallv", address_of(&Function<"MPI_Alltoallv", &alltoallv<int, int>>::call)},
+      {"MPI_Alltoallv_c", address_of(&Function<"MPI_Alltoallv_c", &alltoallv<MPI_Count, MPI_Aint>>::call)},
   };
   return entries;
 }
 
 #if defined(COHORT_ABI_OPEN_MPI)
 
-#define COHORT_FORTRAN(NAME, FUNCTION)                                         \
-  {NAME "_", address_of(&FortranFunction<NAME "_", &FUNCTION>::call)},         \
-      {NAME "__", address_of(&FortranFunction<NAME "__", &FUNCTION>::call)}, { \
-    NAME "_f08_", address_of(&FortranFunction<NAME "_f08_", &FUNCTION>::call)  \
+#define COHORT_FORTRAN(NAME, ...)                                                 \
+  {NAME "_", address_of(&FortranFunction<NAME "_", &__VA_ARGS__>::call)},         \
+      {NAME "__", address_of(&FortranFunction<NAME "__", &__VA_ARGS__>::call)}, { \
+    NAME "_f08_", address_of(&FortranFunction<NAME "_f08_", &__VA_ARGS__>::call)  \
   }
 #define COHORT_FORTRAN_BOUNDARY(NAME, ...)                                       \
   {NAME "_", address_of(&FortranBoundary<NAME "_", __VA_ARGS__>::call)},         \
@@ -403,15 +406,13 @@ std::span<const Entry> fortran_entries() {
       COHORT_FORTRAN("mpi_reduce", reduce<int>),
       COHORT_FORTRAN("mpi_allreduce", allreduce<int>),
       COHORT_FORTRAN("mpi_allgather", allgather<int>),
-      {"mpi_allgatherv_", address_of(&FortranFunction<"mpi_allgatherv_", &allgatherv<int, int>>::call)},
-      {"mpi_allgatherv__", address_of(&FortranFunction<"mpi_allgatherv__", &allgatherv<int, int>>::call)},
-      {"mpi_allgatherv_f08_",
-       address_of(&FortranFunction<"mpi_allgatherv_f08_", &allgatherv<int, int>>::call)},
+      COHORT_FORTRAN("mpi_allgatherv", allgatherv<int, int>),
       COHORT_FORTRAN("mpi_gather", gather<int>),
       COHORT_FORTRAN("mpi_scatter", scatter<int>),
       COHORT_FORTRAN("mpi_reduce_scatter", reduce_scatter<int>),
       COHORT_FORTRAN("mpi_reduce_scatter_block", reduce_scatter_block<int>),
       COHORT_FORTRAN("mpi_alltoall", alltoall<int>),
+      COHORT_FORTRAN("mpi_alltoallv", alltoallv<int, int>),
   };
   return entries;
 }

@@ -202,6 +202,67 @@ static void uneven(MPI_Comm comm) {
   }
 }
 
+/* Elements from member a to member b, as many as back: few, of some hundred, many, none but from one to another one,
+   and as many each time. */
+enum { kUnevenWays = 6 };
+static int block(int way, int a, int b) {
+  switch (way) {
+    case 0: return a + b;
+    case 1: return 300 + 10 * (a + b);
+    case 2: return 5000 + a + b;
+    case 3: return a + b == 1 ? 100000 : 0;
+    case 4: return 4000;
+    default: return 0;
+  }
+}
+static int block_value(int a, int b, int i) { return 1000 * a + 100 * b + i % 97; }
+
+/* In the order of the members and against it, with gaps, received as another datatype, and in place. */
+static void uneven_blocks(MPI_Comm comm) {
+  const char* const calls = getenv("COHORT_MPI_CALLS");
+  const int by_mpi = calls != NULL && strcmp(calls, "none") == 0;
+  int counts[64], offsets[64], twice[64], none[64] = {0};
+  MPI_Datatype spread;
+  MPI_Type_create_resized(MPI_INT, 0, 2 * sizeof(int), &spread);
+  MPI_Type_commit(&spread);
+  for (int round = 0; round < 4 * kUnevenWays; ++round) {
+    const int way = round % kUnevenWays, backwards = round / kUnevenWays == 1, gaps = round / kUnevenWays == 2;
+    int total = 0;
+    for (int k = 0; k < size; ++k) {
+      const int m = backwards ? size - 1 - k : k;
+      counts[m] = block(way, rank, m);
+      offsets[m] = total;
+      total += counts[m] + (gaps ? 3 : 0);
+    }
+    for (int m = 0; m < size; ++m) twice[m] = 2 * offsets[m];
+    int* const out = malloc(sizeof(int) * (total + 1));
+    int* const in = malloc(2 * sizeof(int) * (total + 1));
+    for (int m = 0; m < size; ++m)
+      for (int i = 0; i < counts[m]; ++i) out[offsets[m] + i] = block_value(rank, m, i);
+    memset(in, 0xff, 2 * sizeof(int) * (total + 1));
+    MPI_Alltoallv(out, counts, offsets, MPI_INT, in, counts, offsets, MPI_INT, comm);
+    for (int m = 0; m < size; ++m)
+      for (int i = 0; i < counts[m] + (gaps ? 3 : 0); ++i)
+        CHECK(in[offsets[m] + i] == (i < counts[m] ? block_value(m, rank, i) : -1));
+    CHECK(in[total] == -1);
+    memset(in, 0xff, 2 * sizeof(int) * (total + 1));
+    MPI_Alltoallv(out, counts, offsets, MPI_INT, in, counts, offsets, spread, comm);
+    for (int m = 0; m < size; ++m)
+      for (int i = 0; i < counts[m]; ++i)
+        CHECK(in[twice[m] + 2 * i] == block_value(m, rank, i) && in[twice[m] + 2 * i + 1] == -1);
+    /* Open MPI 4.1 has none in place that is right. */
+    if (!by_mpi && way != 3) {
+      MPI_Alltoallv(MPI_IN_PLACE, NULL, NULL, MPI_DATATYPE_NULL, out, counts, offsets, MPI_INT, comm);
+      for (int m = 0; m < size; ++m)
+        for (int i = 0; i < counts[m]; ++i) CHECK(out[offsets[m] + i] == block_value(m, rank, i));
+    }
+    free(in);
+    free(out);
+  }
+  MPI_Type_free(&spread);
+  MPI_Alltoallv(NULL, none, none, MPI_INT, NULL, none, none, MPI_INT, comm);
+}
+
 /* Datatypes with gaps, that differ between members, and whose data is out of order. */
 static void derived_datatypes(MPI_Comm comm) {
   enum { kRows = 5, kColumns = 4 };
@@ -410,6 +471,7 @@ static void all_of(MPI_Comm comm) {
     reductions_of_long_double(comm, count);
     complex_sums(comm, count);
   }
+  uneven_blocks(comm);
   if (size > 1) uneven(comm); /* MPICH 4.0.2 takes no notice of the offset of a single rank */
   derived_datatypes(comm);
   rows_and_addresses(comm);

@@ -35,7 +35,8 @@ run() {
 run 2 "$collectives"
 [[ $status == 0 ]] || fail "status $status: $said"
 contains "all results are right" "$said"
-for name in Barrier Bcast Reduce Allreduce Allgather Allgatherv Gather Scatter Reduce_scatter Reduce_scatter_block Alltoall
+for name in Barrier Bcast Reduce Allreduce Allgather Allgatherv Gather Scatter Reduce_scatter Reduce_scatter_block Alltoall \
+  Alltoallv
 do
   [[ $said =~ MPI_$name\ of\ rank\ 0:\ [1-9][0-9]*\ by\ Cohort ]] || fail "MPI_$name was not carried out: $said"
 done
@@ -78,6 +79,12 @@ run 3 "$errors" differ
 [[ $status == 3 ]] || fail "differ: status $status: $said"
 for rank in 0 1 2; do contains "rank $rank: MPI_ERR_OTHER: MPI_Allreduce: " "$said"; done
 contains "members disagree: member 0" "$said"
+
+run 3 "$errors" blocks
+[[ $status == 3 ]] || fail "blocks: status $status: $said"
+[[ $said =~ "rank 0: MPI_ERR_OTHER: MPI_Alltoallv: member 1 ("[^$'\n']*" sends 24 bytes to member 0 ("[^$'\n']*", which expects 16" ]] ||
+  fail "blocks: rank 0 is not told who: $said"
+for rank in 1 2; do contains "rank $rank: another class" "$said"; done
 
 run 2 "$errors" arguments
 [[ $status == 0 ]] || fail "arguments: status $status: $said"
