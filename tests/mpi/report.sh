@@ -35,7 +35,6 @@ ranks_of() {
 
 export COHORT_REPORT=$work/report.json COHORT_LOG_LEVEL=error COHORT_COLLECTIVE_TIMEOUT_SECONDS=20
 if ((nodes > 1)); then export COHORT_WORKERS_PER_NODE=$per_node; fi
-case $how in stop | missing | late | message) export COHORT_COLLECTIVE_TIMEOUT_SECONDS=1.5 ;; esac
 launcher+=(--mca btl_vader_backing_directory "$work" --mca orte_tmpdir_base "$work")
 timeout --signal=KILL 40 "${launcher[@]}" "$program" "$how" "$victim" >"$output" 2>&1 </dev/null || true
 
