@@ -13,6 +13,7 @@ enum { kLargest = 4 << 20, kMostBatches = 2000 };
 
 static int rank, size;
 static double *input, *output;
+static int *counts, *offsets;
 
 static void all_reduce(int count) { MPI_Allreduce(input, output, count, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD); }
 static void reduce(int count) { MPI_Reduce(input, output, count, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD); }
@@ -25,6 +26,14 @@ static void reduce_scatter(int count) {
 }
 static void all_to_all(int count) {
   MPI_Alltoall(input, count / size, MPI_DOUBLE, output, count / size, MPI_DOUBLE, MPI_COMM_WORLD);
+}
+/* Every second block is half as large as the others. */
+static void all_to_all_v(int count) {
+  for (int m = 0; m < size; ++m) {
+    counts[m] = (rank + m) % 2 ? count / size / 2 : count / size;
+    offsets[m] = m * (count / size);
+  }
+  MPI_Alltoallv(input, counts, offsets, MPI_DOUBLE, output, counts, offsets, MPI_DOUBLE, MPI_COMM_WORLD);
 }
 static void gather(int count) {
   MPI_Gather(input, count / size, MPI_DOUBLE, output, count / size, MPI_DOUBLE, 0, MPI_COMM_WORLD);
@@ -79,6 +88,8 @@ int main(int argc, char** argv) {
   const double seconds = argc > 1 ? atof(argv[1]) : 0.1;
   input = calloc(kLargest, 1);
   output = calloc(kLargest, 1);
+  counts = calloc(size, sizeof *counts);
+  offsets = calloc(size, sizeof *offsets);
   const struct {
     const char* name;
     void (*call)(int);
@@ -86,7 +97,7 @@ int main(int argc, char** argv) {
   } collectives[] = {{"all_reduce", all_reduce, 0}, {"reduce", reduce, 0},
                      {"broadcast", broadcast, 0},   {"all_gather", all_gather, 1},
                      {"reduce_scatter", reduce_scatter, 1}, {"all_to_all", all_to_all, 1},
-                     {"gather", gather, 1},         {"scatter", scatter, 1}};
+                     {"all_to_all_v", all_to_all_v, 1}, {"gather", gather, 1}, {"scatter", scatter, 1}};
   measure("barrier", barrier, 0, seconds);
   for (int c = 0; c < (int)(sizeof collectives / sizeof *collectives); ++c)
     for (int bytes = 8; bytes <= kLargest; bytes *= bytes < 64 ? 2 : 4)
@@ -94,6 +105,8 @@ int main(int argc, char** argv) {
         measure(collectives[c].name, collectives[c].call, bytes / (int)sizeof(double), seconds);
   free(input);
   free(output);
+  free(counts);
+  free(offsets);
   MPI_Finalize();
   return 0;
 }
