@@ -128,8 +128,8 @@ std::optional<RootedBlocks> rooted_blocks(const ServedCommunicator& group, int r
 
 /// The blocks of a call by member. False where the arguments are wrong.
 template <class Count, class Offset>
-bool find_blocks(std::vector<Elements>& blocks, const void* buffer, const Count* counts, const Offset* offsets,
-                 MPI_Datatype type) {
+bool find_blocks(std::vector<Elements>& blocks, const void* buffer, const Count* counts,
+                 const Offset* offsets, MPI_Datatype type) {
   const std::optional<Layout> layout = layout_of(type);
   if (!layout || counts == nullptr || offsets == nullptr) return false;
   const Elements first{static_cast<std::byte*>(const_cast<void*>(buffer)), type, 0, *layout};
@@ -457,20 +457,20 @@ Outcome alltoallv(const void* input, const Count* input_counts, const Offset* in
   return is_done || outcome.status != MPI_SUCCESS ? outcome : kForSizes;
 }
 
-#define COHORT_BOTH_COUNTS(Count, Offset)                                                                \
-  template Outcome bcast(void*, Count, MPI_Datatype, int, MPI_Comm);                                     \
-  template Outcome reduce(const void*, void*, Count, MPI_Datatype, MPI_Op, int, MPI_Comm);               \
-  template Outcome allreduce(const void*, void*, Count, MPI_Datatype, MPI_Op, MPI_Comm);                 \
-  template Outcome allgather(const void*, Count, MPI_Datatype, void*, Count, MPI_Datatype, MPI_Comm);    \
-  template Outcome allgatherv(const void*, Count, MPI_Datatype, void*, const Count*, const Offset*,      \
-                              MPI_Datatype, MPI_Comm);                                                   \
-  template Outcome gather(const void*, Count, MPI_Datatype, void*, Count, MPI_Datatype, int, MPI_Comm);  \
-  template Outcome scatter(const void*, Count, MPI_Datatype, void*, Count, MPI_Datatype, int, MPI_Comm); \
-  template Outcome reduce_scatter(const void*, void*, const Count*, MPI_Datatype, MPI_Op, MPI_Comm);     \
-  template Outcome reduce_scatter_block(const void*, void*, Count, MPI_Datatype, MPI_Op, MPI_Comm);      \
-  template Outcome alltoall(const void*, Count, MPI_Datatype, void*, Count, MPI_Datatype, MPI_Comm);     \
-  template Outcome alltoallv(const void*, const Count*, const Offset*, MPI_Datatype, void*,              \
-                             const Count*, const Offset*, MPI_Datatype, MPI_Comm);
+#define COHORT_BOTH_COUNTS(Count, Offset)                                                                 \
+  template Outcome bcast(void*, Count, MPI_Datatype, int, MPI_Comm);                                      \
+  template Outcome reduce(const void*, void*, Count, MPI_Datatype, MPI_Op, int, MPI_Comm);                \
+  template Outcome allreduce(const void*, void*, Count, MPI_Datatype, MPI_Op, MPI_Comm);                  \
+  template Outcome allgather(const void*, Count, MPI_Datatype, void*, Count, MPI_Datatype, MPI_Comm);     \
+  template Outcome allgatherv(const void*, Count, MPI_Datatype, void*, const Count*, const Offset*,       \
+                              MPI_Datatype, MPI_Comm);                                                    \
+  template Outcome gather(const void*, Count, MPI_Datatype, void*, Count, MPI_Datatype, int, MPI_Comm);   \
+  template Outcome scatter(const void*, Count, MPI_Datatype, void*, Count, MPI_Datatype, int, MPI_Comm);  \
+  template Outcome reduce_scatter(const void*, void*, const Count*, MPI_Datatype, MPI_Op, MPI_Comm);      \
+  template Outcome reduce_scatter_block(const void*, void*, Count, MPI_Datatype, MPI_Op, MPI_Comm);       \
+  template Outcome alltoall(const void*, Count, MPI_Datatype, void*, Count, MPI_Datatype, MPI_Comm);      \
+  template Outcome alltoallv(const void*, const Count*, const Offset*, MPI_Datatype, void*, const Count*, \
+                             const Offset*, MPI_Datatype, MPI_Comm);
 COHORT_BOTH_COUNTS(int, int)
 COHORT_BOTH_COUNTS(MPI_Count, MPI_Aint)
 

@@ -54,7 +54,8 @@ std::byte* row_of(std::span<const Elements> blocks, std::size_t bytes) {
   std::byte* const begin = blocks.front().buffer;
   for (std::size_t member = 0; member < blocks.size(); ++member) {
     const Elements& block = blocks[member];
-    if (!block.in_one_piece() || block.bytes() != bytes || block.buffer != begin + member * bytes) return nullptr;
+    if (!block.in_one_piece() || block.bytes() != bytes || block.buffer != begin + member * bytes)
+      return nullptr;
   }
   return begin;
 }
