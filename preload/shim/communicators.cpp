@@ -150,6 +150,7 @@ void Communicators::release(ServedCommunicator& served) {
   served.comm.store({}, std::memory_order_relaxed);
   if (served.communicator) --served_;
   served.communicator.reset();
+  served.blocks = {};
   served.is_decided = false;
   served.calls = 0;
   served.is_free = true;

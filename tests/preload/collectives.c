@@ -263,6 +263,28 @@ static void uneven_blocks(MPI_Comm comm) {
   MPI_Alltoallv(NULL, none, none, MPI_INT, NULL, none, none, MPI_INT, comm);
 }
 
+/* Of two members and then of all, of which the others have had no such call. */
+static void uneven_blocks_of_communicators(MPI_Comm comm) {
+  static int out[64 * 1000], in[64 * 1000];
+  int counts[64], offsets[64];
+  for (int turn = 0; turn < 2; ++turn) {
+    const int count = turn == 0 ? 1000 : 4, members = turn == 0 && size > 2 ? 2 : size;
+    MPI_Comm some;
+    MPI_Comm_split(comm, rank < members ? 0 : MPI_UNDEFINED, rank, &some);
+    for (int m = 0; m < members; ++m) {
+      counts[m] = count;
+      offsets[m] = m * count;
+      for (int i = 0; i < count; ++i) out[m * count + i] = block_value(rank, m, i);
+    }
+    for (int call = 0; call < 6 && some != MPI_COMM_NULL; ++call) {
+      memset(in, 0xff, sizeof in);
+      MPI_Alltoallv(out, counts, offsets, MPI_INT, in, counts, offsets, MPI_INT, some);
+      for (int i = 0; i < members * count; ++i) CHECK(in[i] == block_value(i / count, rank, i % count));
+    }
+    if (some != MPI_COMM_NULL) MPI_Comm_free(&some);
+  }
+}
+
 /* Datatypes with gaps, that differ between members, and whose data is out of order. */
 static void derived_datatypes(MPI_Comm comm) {
   enum { kRows = 5, kColumns = 4 };
@@ -472,6 +494,7 @@ static void all_of(MPI_Comm comm) {
     complex_sums(comm, count);
   }
   uneven_blocks(comm);
+  uneven_blocks_of_communicators(comm);
   if (size > 1) uneven(comm); /* MPICH 4.0.2 takes no notice of the offset of a single rank */
   derived_datatypes(comm);
   rows_and_addresses(comm);
