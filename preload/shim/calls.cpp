@@ -134,9 +134,10 @@ bool find_blocks(std::vector<Elements>& blocks, const void* buffer, const Count*
   if (!layout || counts == nullptr || offsets == nullptr) return false;
   const Elements first{static_cast<std::byte*>(const_cast<void*>(buffer)), type, 0, *layout};
   for (std::size_t member = 0; member < blocks.size(); ++member) {
-    if (counts[member] < 0 || (buffer == nullptr && layout->in_one_piece && counts[member] > 0)) return false;
+    if (counts[member] < 0) return false;
     blocks[member] = first.at(static_cast<std::ptrdiff_t>(offsets[member]));
     blocks[member].count = static_cast<std::size_t>(counts[member]);
+    if (blocks[member].lack_memory()) return false;
   }
   return true;
 }
@@ -277,14 +278,13 @@ Outcome allgatherv(const void* input, Count input_count, MPI_Datatype input_type
   std::size_t total = 0;
   bool in_one_piece = layout->in_one_piece;
   for (std::size_t member = 0; member < members; ++member) {
-    if (output_counts[member] < 0) return kForArguments;
+    if (output_counts[member] < 0 || block_of(member).lack_memory()) return kForArguments;
     group->counts[member] = static_cast<std::size_t>(output_counts[member]) * layout->bytes;
     in_one_piece =
         in_one_piece && (group->counts[member] == 0 || block_of(member).buffer == block_of(0).buffer + total);
     total += group->counts[member];
   }
   if (total == 0) return kDone;
-  if (output == nullptr && layout->in_one_piece) return kForArguments;
   const std::optional<Elements> own =
       in_place ? block_of(rank) : Elements::of(input, static_cast<std::size_t>(input_count), input_type);
   if (!own) return kForArguments;

@@ -50,9 +50,13 @@ struct Elements {
   [[nodiscard]] static std::optional<Elements> of(const void* begin, std::size_t count, MPI_Datatype type) {
     const std::optional<Layout> layout = layout_of(type);
     if (!layout) return std::nullopt;
-    // The MPI says so where there is no buffer; data with gaps may count from MPI_BOTTOM.
-    if (begin == nullptr && count > 0 && layout->in_one_piece) return std::nullopt;
-    return Elements{static_cast<std::byte*>(const_cast<void*>(begin)), type, count, *layout};
+    const Elements elements{static_cast<std::byte*>(const_cast<void*>(begin)), type, count, *layout};
+    if (elements.lack_memory()) return std::nullopt;
+    return elements;
+  }
+  /// The MPI says so; data with gaps may count from MPI_BOTTOM.
+  [[nodiscard]] bool lack_memory() const noexcept {
+    return buffer == nullptr && bytes() > 0 && layout.in_one_piece;
   }
 
   [[nodiscard]] Elements part(std::size_t first, std::size_t part_count) const {

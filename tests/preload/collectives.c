@@ -260,7 +260,14 @@ static void uneven_blocks(MPI_Comm comm) {
     free(out);
   }
   MPI_Type_free(&spread);
-  MPI_Alltoallv(NULL, none, none, MPI_INT, NULL, none, none, MPI_INT, comm);
+  MPI_Alltoallv(twice, none, none, MPI_INT, offsets, none, none, MPI_INT, comm);
+  /* Elements without data need no memory, and one member may have some. */
+  MPI_Datatype nothing;
+  MPI_Type_contiguous(0, MPI_INT, &nothing);
+  MPI_Type_commit(&nothing);
+  for (int m = 0; m < size; ++m) counts[m] = 1;
+  MPI_Alltoallv(rank == 0 ? NULL : twice, counts, none, nothing, rank == 0 ? NULL : offsets, counts, none, nothing, comm);
+  MPI_Type_free(&nothing);
 }
 
 /* Of two members and then of all, of which the others have had no such call. */
