@@ -177,7 +177,10 @@ bool exchange(Communicator& communicator, UnevenBlocks& blocks) {
       take(blocks.from[member], blocks.incoming.data() + member * room + sizeof(Header));
     return true;
   }
-  if (!sizes.are_equal() && !sizes.are_similar()) return false;
+  if (!sizes.are_equal() && !sizes.are_similar()) {
+    sizes.require_as_expected();  // or the MPI may wait for ever
+    return false;
+  }
   exchange_large(communicator, blocks, sizes);
   shrink(blocks.outgoing);
   shrink(blocks.incoming);

@@ -266,7 +266,7 @@ static void uneven_blocks(MPI_Comm comm) {
   MPI_Type_contiguous(0, MPI_INT, &nothing);
   MPI_Type_commit(&nothing);
   for (int m = 0; m < size; ++m) counts[m] = 1;
-  MPI_Alltoallv(rank == 0 ? NULL : twice, counts, none, nothing, rank == 0 ? NULL : offsets, counts, none, nothing, comm);
+  MPI_Alltoallv(rank == 0 ? NULL : twice, counts, none, nothing, offsets, counts, none, nothing, comm);
   MPI_Type_free(&nothing);
 }
 
