@@ -19,13 +19,18 @@ struct Header {
   std::uint64_t bytes;    ///< of this block
   std::uint64_t largest;  ///< of the sender's blocks
   std::uint64_t total;    ///< of the sender's blocks
+  std::uint64_t is_row;   ///< all blocks that the sender sends and receives are as large, and lie in two rows
 };
 
 constexpr std::size_t kLeastRoom = 64;
-/// Larger blocks go in a second exchange, once their sizes are known.
-constexpr std::size_t kMostRoom = std::size_t{8} << 10;
-/// Of one member's rooms for blocks that differ: what is copied twice more than by the MPI.
-constexpr std::size_t kMostCopied = std::size_t{1} << 20;
+/// Two copies more than the MPI makes cost less than its messages up to here.
+constexpr std::size_t kMostRoom = std::size_t{16} << 10;
+/// Rooms of one member that may be empty for the most part.
+constexpr std::size_t kMostEmpty = std::size_t{4} << 10;
+
+std::size_t room_for(std::size_t block_bytes) {
+  return std::max(std::bit_ceil(sizeof(Header) + block_bytes), kLeastRoom);
+}
 
 void put(const Elements& block, std::byte* to) {
   if (block.bytes() == 0) return;
@@ -43,21 +48,14 @@ void take(const Elements& block, const std::byte* from) {
     block.unpack({from, block.bytes()});
 }
 
-Header header_in(const std::byte* room) {
-  Header header;
-  std::memcpy(&header, room, sizeof header);
-  return header;
-}
-
-/// Where blocks of this size begin that lie one after the other; null if they do not.
-std::byte* row_of(std::span<const Elements> blocks, std::size_t bytes) {
-  std::byte* const begin = blocks.front().buffer;
-  for (std::size_t member = 0; member < blocks.size(); ++member) {
-    const Elements& block = blocks[member];
-    if (!block.in_one_piece() || block.bytes() != bytes || block.buffer != begin + member * bytes)
-      return nullptr;
+/// Whether these blocks have this size and lie one after the other.
+bool is_row(std::span<const Elements> blocks, std::size_t bytes) {
+  const std::byte* next = blocks.front().buffer;
+  for (const Elements& block : blocks) {
+    if (!block.in_one_piece() || block.bytes() != bytes || block.buffer != next) return false;
+    next += bytes;
   }
-  return begin;
+  return true;
 }
 
 void all_to_all(Communicator& communicator, const std::byte* input, std::byte* output, std::size_t bytes) {
@@ -70,15 +68,17 @@ void all_to_all(Communicator& communicator, const std::byte* input, std::byte* o
   carry_out(communicator, call);
 }
 
-/// Of the call that has just been made.
+/// What the headers of a call say.
 class Sizes {
  public:
   Sizes(const Communicator& communicator, const UnevenBlocks& blocks)
-      : communicator_(communicator), members_(blocks.from.size()) {
+      : communicator_(communicator), members_(blocks.from.size()), wrong_(members_) {
     for (std::size_t member = 0; member < members_; ++member) {
-      const Header header = header_in(blocks.incoming.data() + member * blocks.room_bytes);
+      Header header;
+      std::memcpy(&header, blocks.incoming.data() + member * blocks.room_bytes, sizeof header);
       largest_ = std::max<std::size_t>(largest_, header.largest);
       total_ += header.total;
+      are_rows_ = are_rows_ && header.is_row != 0;
       if (header.bytes == blocks.from[member].bytes() || wrong_ != members_) continue;
       wrong_ = member;
       wrong_bytes_ = header.bytes;
@@ -87,10 +87,15 @@ class Sizes {
   }
 
   [[nodiscard]] std::size_t largest() const noexcept { return largest_; }
-  [[nodiscard]] bool are_equal() const noexcept { return total_ == largest_ * members_ * members_; }
-  /// Whether rooms as large as the largest block are worth it.
-  [[nodiscard]] bool are_similar() const noexcept {
-    return largest_ * members_ <= kMostCopied && largest_ * members_ * members_ <= 2 * total_;
+  /// Whether all blocks are of one size, and lie in rows on all members.
+  [[nodiscard]] bool are_rows() const noexcept {
+    return are_rows_ && total_ == largest_ * members_ * members_;
+  }
+  /// Whether rooms for the largest block are worth it.
+  [[nodiscard]] bool suit_rooms() const noexcept {
+    const std::size_t room = room_for(largest_);
+    return room * members_ <= kMostEmpty ||
+           (room <= kMostRoom && largest_ * members_ * members_ <= 2 * total_);
   }
 
   /// Only this member knows that, so it says so once it has made all exchanges.
@@ -108,13 +113,14 @@ class Sizes {
   std::size_t members_;
   std::size_t largest_ = 0;
   std::size_t total_ = 0;  ///< of all members
-  std::size_t wrong_ = members_;
+  bool are_rows_ = true;
+  std::size_t wrong_;  ///< the first one whose block has another size than this member expects
   std::size_t wrong_bytes_ = 0;
   std::size_t expected_ = 0;
 };
 
-/// The first exchange: sizes, and blocks that have room beside them.
-Sizes exchange_small(Communicator& communicator, UnevenBlocks& blocks) {
+/// Sizes, and those blocks that fit beside them.
+Sizes exchange_rooms(Communicator& communicator, UnevenBlocks& blocks) {
   const std::size_t members = blocks.to.size();
   blocks.outgoing.resize(members * blocks.room_bytes);
   blocks.incoming.resize(members * blocks.room_bytes);
@@ -123,6 +129,8 @@ Sizes exchange_small(Communicator& communicator, UnevenBlocks& blocks) {
     header.largest = std::max<std::uint64_t>(header.largest, block.bytes());
     header.total += block.bytes();
   }
+  header.is_row =
+      !blocks.in_place && is_row(blocks.to, header.largest) && is_row(blocks.from, header.largest);
   std::byte* room = blocks.outgoing.data();
   for (const Elements& block : blocks.to) {
     header.bytes = block.bytes();
@@ -134,56 +142,27 @@ Sizes exchange_small(Communicator& communicator, UnevenBlocks& blocks) {
   return {communicator, blocks};
 }
 
-/// In rooms as large as the largest block, or where the blocks are if they are equal.
-void exchange_large(Communicator& communicator, UnevenBlocks& blocks, const Sizes& sizes) {
-  const std::size_t members = blocks.to.size();
-  const std::size_t bytes = sizes.largest();
-  std::byte* input = blocks.in_place || !sizes.are_equal() ? nullptr : row_of(blocks.to, bytes);
-  std::byte* output = sizes.are_equal() ? row_of(blocks.from, bytes) : nullptr;
-  const bool takes = output == nullptr;
-  if (input == nullptr) {
-    blocks.outgoing.resize(std::max(blocks.outgoing.size(), members * bytes));
-    input = blocks.outgoing.data();
-    for (std::size_t member = 0; member < members; ++member) put(blocks.to[member], input + member * bytes);
-  }
-  if (takes) {
-    blocks.incoming.resize(std::max(blocks.incoming.size(), members * bytes));
-    output = blocks.incoming.data();
-  }
-  all_to_all(communicator, input, output, bytes);
-  sizes.require_as_expected();
-  for (std::size_t member = 0; takes && member < members; ++member)
-    take(blocks.from[member], output + member * bytes);
-}
-
-/// What is larger is not kept: it is rare, and memory that the program may need.
-void shrink(std::vector<std::byte>& rooms) {
-  if (rooms.size() <= kMostCopied) return;
-  rooms.clear();
-  rooms.shrink_to_fit();
-}
-
 }  // namespace
 
 bool exchange(Communicator& communicator, UnevenBlocks& blocks) {
   const std::size_t room = blocks.room_bytes;
-  const Sizes sizes = exchange_small(communicator, blocks);
-  // For the next call, which is often like this one. All members have the same sizes.
-  const std::size_t wanted = std::max(std::bit_ceil(sizeof(Header) + sizes.largest()), kLeastRoom);
-  blocks.room_bytes = std::max(wanted <= kMostRoom ? wanted : kLeastRoom, room / 2);
-  if (sizeof(Header) + sizes.largest() <= room) {
-    sizes.require_as_expected();
-    for (std::size_t member = 0; member < blocks.from.size(); ++member)
-      take(blocks.from[member], blocks.incoming.data() + member * room + sizeof(Header));
-    return true;
-  }
-  if (!sizes.are_equal() && !sizes.are_similar()) {
+  const Sizes sizes = exchange_rooms(communicator, blocks);
+  const bool is_done = sizeof(Header) + sizes.largest() <= room;
+  // For this call or the next one, which is often like it. All members have the same sizes.
+  blocks.room_bytes = std::max(sizes.suit_rooms() ? room_for(sizes.largest()) : kLeastRoom, room / 2);
+  if (!is_done && !sizes.suit_rooms()) {
+    if (sizes.are_rows()) {
+      all_to_all(communicator, blocks.to.front().buffer, blocks.from.front().buffer, sizes.largest());
+      return true;
+    }
     sizes.require_as_expected();  // or the MPI may wait for ever
     return false;
   }
-  exchange_large(communicator, blocks, sizes);
-  shrink(blocks.outgoing);
-  shrink(blocks.incoming);
+  if (!is_done) exchange_rooms(communicator, blocks);
+  sizes.require_as_expected();
+  const std::size_t stride = blocks.incoming.size() / blocks.from.size();
+  for (std::size_t member = 0; member < blocks.from.size(); ++member)
+    take(blocks.from[member], blocks.incoming.data() + member * stride + sizeof(Header));
   return true;
 }
 
