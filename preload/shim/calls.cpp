@@ -68,6 +68,17 @@ Outcome carry_out_as(const char* function, const ServedCommunicator& served, MPI
 /// Whether MPI_IN_PLACE stands where it is not legal.
 bool is_misplaced(const void* buffer, bool is_legal = false) { return buffer == MPI_IN_PLACE && !is_legal; }
 
+/// Whether buffers that must not be the same are. MPICH and its kin say so; Open MPI does it all the same.
+bool is_refused(const void* input, const void* output) {
+#if defined(COHORT_ABI_MPICH)
+  return input == output && input != nullptr;
+#else
+  static_cast<void>(input);
+  static_cast<void>(output);
+  return false;
+#endif
+}
+
 /// Whether that holds for a rooted collective, to which each rank contributes so many `bytes`, or the root
 /// `from_root` bytes for all.
 bool mpi_is_faster(const ServedCommunicator& served, std::size_t bytes, std::size_t from_root) {
@@ -113,6 +124,7 @@ std::optional<RootedBlocks> rooted_blocks(const ServedCommunicator& group, int r
   const bool is_root = group.rank == root;
   const bool in_place = is_root && own.buffer == MPI_IN_PLACE;
   if ((is_root && all.count < 0) || (!in_place && own.count < 0)) return std::nullopt;
+  if (is_root && own.count > 0 && is_refused(own.buffer, all.buffer)) return std::nullopt;
   if (is_misplaced(own.buffer, is_root) || is_misplaced(all.buffer, !is_root)) return std::nullopt;
   const auto members = static_cast<std::size_t>(group.size);
   const auto count = is_root ? static_cast<std::size_t>(all.count) : 0;
@@ -411,7 +423,7 @@ Outcome alltoall(const void* input, Count input_count, MPI_Datatype input_type, 
   if (group == nullptr) return kForCommunicator;
   if (output_count < 0 || is_misplaced(output)) return kForArguments;
   const bool in_place = input == MPI_IN_PLACE;
-  if (!in_place && input_count < 0) return kForArguments;
+  if (!in_place && (input_count < 0 || (input_count > 0 && is_refused(input, output)))) return kForArguments;
   const auto members = static_cast<std::size_t>(group->size);
   const std::optional<Elements> to_all =
       Elements::of(output, static_cast<std::size_t>(output_count) * members, output_type);

@@ -14,6 +14,15 @@ static int class_of(int status) {
   return class_of_error;
 }
 
+static int report(int rank, int status) {
+  char text[MPI_MAX_ERROR_STRING] = "";
+  int length = 0;
+  MPI_Error_string(status, text, &length);
+  printf("rank %d: %s: %s\n", rank, class_of(status) == MPI_ERR_OTHER ? "MPI_ERR_OTHER" : "another class", text);
+  fflush(stdout);
+  return status == MPI_SUCCESS ? 0 : 3;
+}
+
 /* The communicator can be used afterwards. */
 static int wrong_block(int rank, MPI_Comm comm) {
   int counts[64] = {0}, expected[64] = {0}, offsets[64] = {0};
@@ -21,7 +30,7 @@ static int wrong_block(int rank, MPI_Comm comm) {
   if (rank == 0) expected[1] = 2;
   const int status = MPI_Alltoallv(data, counts, offsets, MPI_DOUBLE, sums, expected, offsets, MPI_DOUBLE, comm);
   MPI_Barrier(comm);
-  return status;
+  return report(rank, status);
 }
 
 /* Without the library, too. */
@@ -45,12 +54,8 @@ int main(int argc, char** argv) {
   MPI_Allreduce(data, sums, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
   if (argc == 2 && strcmp(argv[1], "kill") == 0 && rank == 1) kill(getpid(), SIGKILL);
   if (argc == 2 && strcmp(argv[1], "arguments") == 0) return wrong_arguments(MPI_COMM_WORLD) + MPI_Finalize();
-  const int status = argc == 2 && strcmp(argv[1], "blocks") == 0 ? wrong_block(rank, MPI_COMM_WORLD) : MPI_Allreduce(data, sums, rank == 0 ? 1000 : 100, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
-  char text[MPI_MAX_ERROR_STRING] = "";
-  int length = 0;
-  MPI_Error_string(status, text, &length);
-  printf("rank %d: %s: %s\n", rank, class_of(status) == MPI_ERR_OTHER ? "MPI_ERR_OTHER" : "another class", text);
-  fflush(stdout);
+  if (argc == 2 && strcmp(argv[1], "blocks") == 0) return wrong_block(rank, MPI_COMM_WORLD) + MPI_Finalize();
+  const int status = MPI_Allreduce(data, sums, rank == 0 ? 1000 : 100, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
   /* Nobody can go on with a communicator that has failed. */
-  _exit(status == MPI_SUCCESS ? 0 : 3);
+  _exit(report(rank, status));
 }
