@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstring>
 #include <span>
+#include <string>
 
 #include <cohort/base/error.h>
 #include <cohort/collective/collective_call.h>
@@ -58,14 +59,15 @@ bool is_row(std::span<const Elements> blocks, std::size_t bytes) {
   return true;
 }
 
-void all_to_all(Communicator& communicator, const std::byte* input, std::byte* output, std::size_t bytes) {
+CollectiveCall call_of(CollectiveKind kind, const void* input, void* output, std::size_t elements,
+                       DType dtype) {
   CollectiveCall call;
-  call.kind = CollectiveKind::kAllToAll;
-  call.dtype = DType::kUInt8;
-  call.elements = bytes;
-  call.input = input;
-  call.output = output;
-  carry_out(communicator, call);
+  call.kind = kind;
+  call.dtype = dtype;
+  call.elements = elements;
+  call.input = static_cast<const std::byte*>(input);
+  call.output = static_cast<std::byte*>(output);
+  return call;
 }
 
 /// What the headers of a call say.
@@ -101,14 +103,28 @@ class Sizes {
   /// Only this member knows that, so it says so once it has made all exchanges.
   void require_as_expected() const {
     if (wrong_ == members_) return;
-    const auto who = [this](std::size_t member) {
-      return describe(static_cast<int>(member), communicator_.members()[member]);
-    };
-    throw InvalidArgument("{} sends {} bytes to {}, which expects {}", who(wrong_), wrong_bytes_,
-                          who(static_cast<std::size_t>(communicator_.rank())), expected_);
+    throw InvalidArgument("{} sends {} bytes to {}, which expects {}", who(wrong_), wrong_bytes_, who(rank()),
+                          expected_);
+  }
+
+  /// Collective. In the MPI's call, all would wait for a member that has given up, or for ever.
+  void require_as_expected_by_all(Communicator& communicator) const {
+    std::uint64_t wrong = wrong_ == members_ ? 0 : 1 + rank() * members_ + wrong_;
+    CollectiveCall call = call_of(CollectiveKind::kAllReduce, &wrong, &wrong, 1, DType::kUInt64);
+    call.op = ReduceOp::kMax;
+    carry_out(communicator, call);
+    require_as_expected();
+    if (wrong == 0) return;
+    throw InvalidArgument("{} sends a block to {} of another size than that expects",
+                          who((wrong - 1) % members_), who((wrong - 1) / members_));
   }
 
  private:
+  [[nodiscard]] std::size_t rank() const { return static_cast<std::size_t>(communicator_.rank()); }
+  [[nodiscard]] std::string who(std::size_t member) const {
+    return describe(static_cast<int>(member), communicator_.members()[member]);
+  }
+
   const Communicator& communicator_;
   std::size_t members_;
   std::size_t largest_ = 0;
@@ -138,7 +154,9 @@ Sizes exchange_rooms(Communicator& communicator, UnevenBlocks& blocks) {
     if (sizeof header + block.bytes() <= blocks.room_bytes) put(block, room + sizeof header);
     room += blocks.room_bytes;
   }
-  all_to_all(communicator, blocks.outgoing.data(), blocks.incoming.data(), blocks.room_bytes);
+  // In words, so that it is not taken for the call of a member that makes an MPI_Alltoall.
+  carry_out(communicator, call_of(CollectiveKind::kAllToAll, blocks.outgoing.data(), blocks.incoming.data(),
+                                  blocks.room_bytes / sizeof(std::uint64_t), DType::kUInt64));
   return {communicator, blocks};
 }
 
@@ -152,10 +170,11 @@ bool exchange(Communicator& communicator, UnevenBlocks& blocks) {
   blocks.room_bytes = std::max(sizes.suit_rooms() ? room_for(sizes.largest()) : kLeastRoom, room / 2);
   if (!is_done && !sizes.suit_rooms()) {
     if (sizes.are_rows()) {
-      all_to_all(communicator, blocks.to.front().buffer, blocks.from.front().buffer, sizes.largest());
+      carry_out(communicator, call_of(CollectiveKind::kAllToAll, blocks.to.front().buffer,
+                                      blocks.from.front().buffer, sizes.largest(), DType::kUInt8));
       return true;
     }
-    sizes.require_as_expected();  // or the MPI may wait for ever
+    sizes.require_as_expected_by_all(communicator);
     return false;
   }
   if (!is_done) exchange_rooms(communicator, blocks);

@@ -1,5 +1,5 @@
 /* Calls that cannot end well. `errors differ`: rank 0 makes a larger all-reduce than the others; `errors kill`:
-   rank 1 ends itself; `errors blocks`: rank 1 sends rank 0 more than that expects; `errors arguments`: each call has one that is wrong, which the MPI reports. With an error handler that returns, every other rank gets an error whose text names it. */
+   rank 1 ends itself; `errors blocks` and `large-blocks`: rank 1 sends rank 0 more than that expects; `errors arguments`: each call has one that is wrong, which the MPI reports. With an error handler that returns, every other rank gets an error whose text names it. */
 #include <mpi.h>
 #include <signal.h>
 #include <stdio.h>
@@ -23,11 +23,12 @@ static int report(int rank, int status) {
   return status == MPI_SUCCESS ? 0 : 3;
 }
 
-/* The communicator can be used afterwards. */
-static int wrong_block(int rank, MPI_Comm comm) {
+/* Of few elements, or of many. The communicator can be used afterwards. */
+static int wrong_block(int rank, int elements, MPI_Comm comm) {
+  static double data[100000], sums[100000];
   int counts[64] = {0}, expected[64] = {0}, offsets[64] = {0};
-  if (rank == 1) counts[0] = 3;
-  if (rank == 0) expected[1] = 2;
+  if (rank == 1) counts[0] = elements;
+  if (rank == 0) expected[1] = elements - 1;
   const int status = MPI_Alltoallv(data, counts, offsets, MPI_DOUBLE, sums, expected, offsets, MPI_DOUBLE, comm);
   MPI_Barrier(comm);
   return report(rank, status);
@@ -54,7 +55,8 @@ int main(int argc, char** argv) {
   MPI_Allreduce(data, sums, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
   if (argc == 2 && strcmp(argv[1], "kill") == 0 && rank == 1) kill(getpid(), SIGKILL);
   if (argc == 2 && strcmp(argv[1], "arguments") == 0) return wrong_arguments(MPI_COMM_WORLD) + MPI_Finalize();
-  if (argc == 2 && strcmp(argv[1], "blocks") == 0) return wrong_block(rank, MPI_COMM_WORLD) + MPI_Finalize();
+  if (argc == 2 && strcmp(argv[1], "blocks") == 0) return wrong_block(rank, 3, MPI_COMM_WORLD) + MPI_Finalize();
+  if (argc == 2 && strcmp(argv[1], "large-blocks") == 0) return wrong_block(rank, 100000, MPI_COMM_WORLD) + MPI_Finalize();
   const int status = MPI_Allreduce(data, sums, rank == 0 ? 1000 : 100, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
   /* Nobody can go on with a communicator that has failed. */
   _exit(report(rank, status));

@@ -85,6 +85,13 @@ run 3 "$errors" blocks
 [[ $said =~ "rank 0: MPI_ERR_OTHER: MPI_Alltoallv: member 1 ("[^$'\n']*" sends 24 bytes to member 0 ("[^$'\n']*", which expects 16" ]] ||
   fail "blocks: rank 0 is not told who: $said"
 for rank in 1 2; do contains "rank $rank: another class" "$said"; done
+run 3 "$errors" large-blocks
+[[ $status == 3 ]] || fail "large blocks: status $status: $said"
+contains "sends 800000 bytes to member 0" "$said"
+for rank in 1 2; do
+  [[ $said =~ "rank $rank: MPI_ERR_OTHER: MPI_Alltoallv: member 1 ("[^$'\n']*" sends a block to member 0 (" ]] ||
+    fail "large blocks: rank $rank is not told who: $said"
+done
 
 run 2 "$errors" arguments
 [[ $status == 0 ]] || fail "arguments: status $status: $said"
