@@ -18,19 +18,25 @@ namespace {
 /// In front of each block.
 struct Header {
   std::uint64_t bytes;    ///< of this block
-  std::uint64_t largest;  ///< of the sender's blocks
-  std::uint64_t total;    ///< of the sender's blocks
+  std::uint64_t largest;  ///< of the sender's blocks for others
+  std::uint64_t total;    ///< of the sender's blocks for others
   std::uint64_t is_row;   ///< all blocks that the sender sends and receives are as large, and lie in two rows
 };
 
 constexpr std::size_t kLeastRoom = 64;
 /// Two copies more than the MPI makes cost less than its messages up to here.
-constexpr std::size_t kMostRoom = std::size_t{16} << 10;
+constexpr std::size_t kMostRoom = std::size_t{32} << 10;
 /// Rooms of one member that may be empty for the most part.
 constexpr std::size_t kMostEmpty = std::size_t{4} << 10;
+/// So many calls at most go to the MPI unseen, after others that were the MPI's.
+constexpr int kMostLeft = 15;
 
+std::size_t rounded_up(std::size_t bytes, std::size_t step) { return (bytes + step - 1) / step * step; }
+
+/// A quarter more than the block needs at most, so that one of nearly the same size fits in, too.
 std::size_t room_for(std::size_t block_bytes) {
-  return std::max(std::bit_ceil(sizeof(Header) + block_bytes), kLeastRoom);
+  const std::size_t bytes = sizeof(Header) + block_bytes;
+  return rounded_up(bytes, std::max(std::bit_floor(bytes) / 4, kLeastRoom));
 }
 
 void put(const Elements& block, std::byte* to) {
@@ -47,6 +53,15 @@ void take(const Elements& block, const std::byte* from) {
     std::memcpy(block.buffer, from, block.bytes());
   else
     block.unpack({from, block.bytes()});
+}
+
+/// This member's block for itself.
+void move_own(const Elements& to, const Elements& from) {
+  if (to.buffer == from.buffer || to.bytes() == 0) return;
+  if (to.in_one_piece()) return take(from, to.buffer);
+  std::vector<std::byte> packed(to.bytes());
+  put(to, packed.data());
+  take(from, packed.data());
 }
 
 /// Whether these blocks have this size and lie one after the other.
@@ -90,14 +105,11 @@ class Sizes {
 
   [[nodiscard]] std::size_t largest() const noexcept { return largest_; }
   /// Whether all blocks are of one size, and lie in rows on all members.
-  [[nodiscard]] bool are_rows() const noexcept {
-    return are_rows_ && total_ == largest_ * members_ * members_;
-  }
+  [[nodiscard]] bool are_rows() const noexcept { return are_rows_ && total_ == largest_ * messages(); }
   /// Whether rooms for the largest block are worth it.
   [[nodiscard]] bool suit_rooms() const noexcept {
     const std::size_t room = room_for(largest_);
-    return room * members_ <= kMostEmpty ||
-           (room <= kMostRoom && largest_ * members_ * members_ <= 2 * total_);
+    return room * members_ <= kMostEmpty || (room <= kMostRoom && largest_ * messages() <= 2 * total_);
   }
 
   /// Only this member knows that, so it says so once it has made all exchanges.
@@ -120,6 +132,7 @@ class Sizes {
   }
 
  private:
+  [[nodiscard]] std::size_t messages() const noexcept { return members_ * (members_ - 1); }
   [[nodiscard]] std::size_t rank() const { return static_cast<std::size_t>(communicator_.rank()); }
   [[nodiscard]] std::string who(std::size_t member) const {
     return describe(static_cast<int>(member), communicator_.members()[member]);
@@ -140,19 +153,22 @@ Sizes exchange_rooms(Communicator& communicator, UnevenBlocks& blocks) {
   const std::size_t members = blocks.to.size();
   blocks.outgoing.resize(members * blocks.room_bytes);
   blocks.incoming.resize(members * blocks.room_bytes);
+  const auto rank = static_cast<std::size_t>(communicator.rank());
   Header header{};
-  for (const Elements& block : blocks.to) {
-    header.largest = std::max<std::uint64_t>(header.largest, block.bytes());
-    header.total += block.bytes();
+  for (std::size_t member = 0; member < members; ++member) {
+    if (member == rank) continue;
+    header.largest = std::max<std::uint64_t>(header.largest, blocks.to[member].bytes());
+    header.total += blocks.to[member].bytes();
   }
   header.is_row =
       !blocks.in_place && is_row(blocks.to, header.largest) && is_row(blocks.from, header.largest);
-  std::byte* room = blocks.outgoing.data();
-  for (const Elements& block : blocks.to) {
+  for (std::size_t member = 0; member < members; ++member) {
+    const Elements& block = blocks.to[member];
+    std::byte* const room = blocks.outgoing.data() + member * blocks.room_bytes;
     header.bytes = block.bytes();
     std::memcpy(room, &header, sizeof header);
-    if (sizeof header + block.bytes() <= blocks.room_bytes) put(block, room + sizeof header);
-    room += blocks.room_bytes;
+    if (member != rank && sizeof header + block.bytes() <= blocks.room_bytes)
+      put(block, room + sizeof header);
   }
   // In words, so that it is not taken for the call of a member that makes an MPI_Alltoall.
   carry_out(communicator, call_of(CollectiveKind::kAllToAll, blocks.outgoing.data(), blocks.incoming.data(),
@@ -163,11 +179,16 @@ Sizes exchange_rooms(Communicator& communicator, UnevenBlocks& blocks) {
 }  // namespace
 
 bool exchange(Communicator& communicator, UnevenBlocks& blocks) {
+  if (blocks.left_to_mpi > 0) {
+    --blocks.left_to_mpi;
+    return false;
+  }
   const std::size_t room = blocks.room_bytes;
   const Sizes sizes = exchange_rooms(communicator, blocks);
   const bool is_done = sizeof(Header) + sizes.largest() <= room;
   // For this call or the next one, which is often like it. All members have the same sizes.
-  blocks.room_bytes = std::max(sizes.suit_rooms() ? room_for(sizes.largest()) : kLeastRoom, room / 2);
+  blocks.room_bytes =
+      std::max(sizes.suit_rooms() ? room_for(sizes.largest()) : kLeastRoom, rounded_up(room / 2, kLeastRoom));
   if (!is_done && !sizes.suit_rooms()) {
     if (sizes.are_rows()) {
       carry_out(communicator, call_of(CollectiveKind::kAllToAll, blocks.to.front().buffer,
@@ -175,13 +196,19 @@ bool exchange(Communicator& communicator, UnevenBlocks& blocks) {
       return true;
     }
     sizes.require_as_expected_by_all(communicator);
+    blocks.left_in_row = std::min(2 * blocks.left_in_row + 1, kMostLeft);
+    blocks.left_to_mpi = blocks.left_in_row;
     return false;
   }
+  blocks.left_in_row = 0;
   if (!is_done) exchange_rooms(communicator, blocks);
   sizes.require_as_expected();
   const std::size_t stride = blocks.incoming.size() / blocks.from.size();
-  for (std::size_t member = 0; member < blocks.from.size(); ++member)
-    take(blocks.from[member], blocks.incoming.data() + member * stride + sizeof(Header));
+  const auto rank = static_cast<std::size_t>(communicator.rank());
+  for (std::size_t member = 0; member < blocks.from.size(); ++member) {
+    if (member != rank) take(blocks.from[member], blocks.incoming.data() + member * stride + sizeof(Header));
+  }
+  move_own(blocks.to[rank], blocks.from[rank]);
   return true;
 }
 

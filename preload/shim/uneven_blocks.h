@@ -17,6 +17,9 @@ struct UnevenBlocks {
   std::vector<Elements> from;   ///< and that of each one
   bool in_place = false;        ///< they are the same memory
   std::size_t room_bytes = 64;  ///< with the header; the same on all members
+  int left_to_mpi =
+      0;  ///< so many of the next calls, which are likely to be like the last ones; on all members
+  int left_in_row = 0;  ///< how many they were the last time
   std::vector<std::byte> outgoing;
   std::vector<std::byte> incoming;
 };
