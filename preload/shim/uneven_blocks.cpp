@@ -24,10 +24,10 @@ struct Header {
 };
 
 constexpr std::size_t kLeastRoom = 64;
-/// Two copies more than the MPI makes cost less than its messages up to here.
-constexpr std::size_t kMostRoom = std::size_t{32} << 10;
-/// Rooms of one member that may be empty for the most part.
-constexpr std::size_t kMostEmpty = std::size_t{4} << 10;
+/// All rooms of one member. Up to here the two copies more than the MPI makes cost less than its messages.
+constexpr std::size_t kMostRooms = std::size_t{64} << 10;
+/// The same where most of them are empty.
+constexpr std::size_t kMostEmptyRooms = std::size_t{4} << 10;
 /// So many calls at most go to the MPI unseen, after others that were the MPI's.
 constexpr int kMostLeft = 15;
 
@@ -108,8 +108,8 @@ class Sizes {
   [[nodiscard]] bool are_rows() const noexcept { return are_rows_ && total_ == largest_ * messages(); }
   /// Whether rooms for the largest block are worth it.
   [[nodiscard]] bool suit_rooms() const noexcept {
-    const std::size_t room = room_for(largest_);
-    return room * members_ <= kMostEmpty || (room <= kMostRoom && largest_ * messages() <= 2 * total_);
+    const std::size_t rooms = room_for(largest_) * members_;
+    return rooms <= kMostEmptyRooms || (rooms <= kMostRooms && largest_ * messages() <= 2 * total_);
   }
 
   /// Only this member knows that, so it says so once it has made all exchanges.
