@@ -192,7 +192,9 @@ class DirectExchange {
 
   /// Both of two members copy a half.
   [[nodiscard]] bool shares_broadcast() const {
-    return position_.size == 2 && call_.elements * size_of(call_.dtype) >= kSmallestSharedBroadcast;
+    if (position_.size != 2) return false;
+    return !output(1 - call_.root).addressed() ||
+           call_.elements * size_of(call_.dtype) >= kSmallestSharedBroadcast;
   }
 
   void broadcast(const Share& part) const {

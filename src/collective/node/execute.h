@@ -65,6 +65,9 @@ class ProtocolChoice {
       case CollectiveKind::kReduce: return figure * std::max<std::size_t>(members_ / 4, 1);
       case CollectiveKind::kAllGather:
         return members_ <= kMostInLateSingleCopy ? figure * kSingleCopyGatherFactor / members_ : figure;
+      // What the kernel reads from the root goes through no cell of it.
+      case CollectiveKind::kBroadcast:
+      case CollectiveKind::kScatter: return std::min(figure, kSingleCopyFromRootPerMember * members_);
       default: return figure;
     }
   }

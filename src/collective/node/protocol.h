@@ -64,12 +64,15 @@ inline constexpr std::size_t kChainBlocks = 8;
 inline constexpr std::size_t kSmallestChainBlock = std::size_t{2} << 10;
 inline constexpr std::size_t kLargestChainBlock = std::size_t{64} << 10;
 
-/// Two members share the work of a broadcast from here on; below, the root writes alone.
+/// Two members share the work of a broadcast from here on; below, the root writes alone. What the kernel copies they
+/// always share.
 inline constexpr std::size_t kSmallestSharedBroadcast = std::size_t{2} << 20;
 
 /// Private buffers are copied by the kernel from here on: below, the system call costs more than a
 /// second copy through the caches.
 inline constexpr std::size_t kSmallestSingleCopy = std::size_t{256} << 10;
+/// From one root to all, from so many bytes for each member on.
+inline constexpr std::size_t kSingleCopyFromRootPerMember = std::size_t{32} << 10;
 /// An all-gather among up to so many members from results of so many times that on.
 inline constexpr std::size_t kMostInLateSingleCopy = 8;
 inline constexpr std::size_t kSingleCopyGatherFactor = 32;
