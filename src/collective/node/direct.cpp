@@ -44,6 +44,9 @@ class DirectExchange {
       for (const RemoteBuffer* buffer : {&buffers_.back().input, &buffers_.back().output})
         all_addressed &= buffer->addressed() || !buffer->exists();
     }
+    shares_broadcast_ = call.kind == CollectiveKind::kBroadcast && position_.size == 2 &&
+                        (announced_buffers(endpoint).access != BufferAccess::kAddressed ||
+                         call.elements * size_of(call.dtype) >= kSmallestSharedBroadcast);
     hints_ = hints_for(whole());
     if (results_bytes() >= kSmallestStreamedPush) push_hint_ = CopyHint::kStream;
     block_bytes_ = all_addressed ? kEverything : kSingleCopyBlock;
@@ -57,7 +60,7 @@ class DirectExchange {
       case CollectiveKind::kAllReduce:
       case CollectiveKind::kReduce: return share_of(position_.rank, position_.size, bytes);
       case CollectiveKind::kBroadcast:
-        return shares_broadcast() ? share_of(position_.rank, 2, bytes) : Share{0, bytes};
+        return shares_broadcast_ ? share_of(position_.rank, 2, bytes) : Share{0, bytes};
       case CollectiveKind::kAllToAll: return {0, block_elements(call_) * size_of(call_.dtype)};
       case CollectiveKind::kAllGather:
       case CollectiveKind::kReduceScatter:
@@ -190,19 +193,12 @@ class DirectExchange {
     return {block.begin * size_of(call_.dtype), block.elements * size_of(call_.dtype)};
   }
 
-  /// Both of two members copy a half.
-  [[nodiscard]] bool shares_broadcast() const {
-    if (position_.size != 2) return false;
-    return !output(1 - call_.root).addressed() ||
-           call_.elements * size_of(call_.dtype) >= kSmallestSharedBroadcast;
-  }
-
   void broadcast(const Share& part) const {
     const bool is_root = position_.rank == call_.root;
     if (position_.size != 2) {
       // The members that want the data are enough to saturate its source.
       if (!is_root) copy(input(call_.root), part.begin, output(position_.rank), part.begin, part.bytes);
-    } else if (shares_broadcast()) {
+    } else if (shares_broadcast_) {
       // Past the caches: what was there is of no use any more.
       copy(input(call_.root), part.begin, output(1 - call_.root), part.begin, part.bytes, CopyHint::kStream);
     } else if (is_root) {
@@ -229,6 +225,7 @@ class DirectExchange {
   ReductionKernel kernel_;
   const Position& position_;
   bool in_place_;
+  bool shares_broadcast_ = false;        ///< both of two members copy a half; they know alike
   std::vector<MemberBuffers>& buffers_;  ///< the endpoint's, since lists are kept for the next call
   ReductionHints hints_;
   CopyHint push_hint_ = CopyHint::kCached;  ///< for blocks that this member puts into others' outputs
