@@ -64,8 +64,8 @@ inline constexpr std::size_t kChainBlocks = 8;
 inline constexpr std::size_t kSmallestChainBlock = std::size_t{2} << 10;
 inline constexpr std::size_t kLargestChainBlock = std::size_t{64} << 10;
 
-/// Two members share the work of a broadcast from here on; below, the root writes alone. What the kernel copies they
-/// always share.
+/// Two members share the work of a broadcast from here on; below, the root writes alone. What the kernel
+/// copies they always share.
 inline constexpr std::size_t kSmallestSharedBroadcast = std::size_t{2} << 20;
 
 /// Private buffers are copied by the kernel from here on: below, the system call costs more than a
