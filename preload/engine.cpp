@@ -102,6 +102,18 @@ std::size_t eager_bytes(const Communicator& communicator) noexcept {
   return base == nullptr ? 0 : base->eager_bytes();
 }
 
+CollectiveCall call_of(CollectiveKind kind, const void* input, void* output, std::size_t elements,
+                       DType dtype, int root) noexcept {
+  CollectiveCall call;
+  call.kind = kind;
+  call.dtype = dtype;
+  call.elements = elements;
+  call.root = root;
+  call.input = static_cast<const std::byte*>(input);
+  call.output = static_cast<std::byte*>(output);
+  return call;
+}
+
 void carry_out(Communicator& communicator, const CollectiveCall& call) {
   if (call.elements >= kElementsOfLargeCall) [[unlikely]] {
     const int rank = communicator.rank();

@@ -52,6 +52,11 @@ enum class ServedCalls {
 /// Up to so many bytes that a member contributes, those that only send do not wait in a rooted collective.
 [[nodiscard]] std::size_t eager_bytes(const Communicator& communicator) noexcept;
 
+/// A call with these and nothing else.
+[[nodiscard]] CollectiveCall call_of(CollectiveKind kind, const void* input, void* output,
+                                     std::size_t elements, DType dtype = DType::kUInt8,
+                                     int root = 0) noexcept;
+
 /// Makes a call whose arguments were checked.
 void carry_out(Communicator& communicator, const CollectiveCall& call);
 

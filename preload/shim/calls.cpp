@@ -34,18 +34,6 @@ ServedCommunicator* served(MPI_Comm comm, bool depends_on_order = false) {
   return found != nullptr && found->communicator != nullptr ? found : nullptr;
 }
 
-CollectiveCall call_of(CollectiveKind kind, const std::byte* input, std::byte* output, std::size_t elements,
-                       DType dtype = DType::kUInt8, int root = 0) {
-  CollectiveCall call;
-  call.kind = kind;
-  call.dtype = dtype;
-  call.elements = elements;
-  call.root = root;
-  call.input = input;
-  call.output = output;
-  return call;
-}
-
 const std::byte* bytes_at(const void* data) { return static_cast<const std::byte*>(data); }
 std::byte* bytes_at(void* data) { return static_cast<std::byte*>(data); }
 
@@ -68,15 +56,14 @@ Outcome carry_out_as(const char* function, const ServedCommunicator& served, MPI
 /// Whether MPI_IN_PLACE stands where it is not legal.
 bool is_misplaced(const void* buffer, bool is_legal = false) { return buffer == MPI_IN_PLACE && !is_legal; }
 
-/// Whether buffers that must not be the same are. MPICH and its kin say so; Open MPI does it all the same.
+/// Whether the MPI refuses buffers that are the same and must not be. MPICH and its kin do; Open MPI goes on.
 bool is_refused(const void* input, const void* output) {
 #if defined(COHORT_ABI_MPICH)
-  return input == output && input != nullptr;
+  constexpr bool kRefuses = true;
 #else
-  static_cast<void>(input);
-  static_cast<void>(output);
-  return false;
+  constexpr bool kRefuses = false;
 #endif
+  return kRefuses && input == output && input != nullptr;
 }
 
 /// Whether that holds for a rooted collective, to which each rank contributes so many `bytes`, or the root
@@ -274,46 +261,42 @@ Outcome allgatherv(const void* input, Count input_count, MPI_Datatype input_type
                    MPI_Comm comm) {
   ServedCommunicator* const group = served(comm);
   if (group == nullptr) return kForCommunicator;
-  if (output_counts == nullptr || offsets == nullptr || is_misplaced(output)) return kForArguments;
+  if (is_misplaced(output)) return kForArguments;
   const auto members = static_cast<std::size_t>(group->size);
   const auto rank = static_cast<std::size_t>(group->rank);
   const bool in_place = input == MPI_IN_PLACE;
-  const std::optional<Layout> layout = layout_of(output_type);
-  if (!layout || (!in_place && input_count < 0)) return kForArguments;
-  const Elements first{bytes_at(output), output_type, 1, *layout};
-  const auto block_of = [&](std::size_t member) {
-    Elements block = first.at(static_cast<std::ptrdiff_t>(offsets[member]));
-    block.count = static_cast<std::size_t>(output_counts[member]);
-    return block;
-  };
+  std::vector<Elements>& blocks = group->blocks.from;
+  blocks.resize(members);
+  if (!find_blocks(blocks, output, output_counts, offsets, output_type) || (!in_place && input_count < 0))
+    return kForArguments;
   group->counts.assign(members, 0);
   std::size_t total = 0;
-  bool in_one_piece = layout->in_one_piece;
+  bool in_one_piece = true;
   for (std::size_t member = 0; member < members; ++member) {
-    if (output_counts[member] < 0 || block_of(member).lack_memory()) return kForArguments;
-    group->counts[member] = static_cast<std::size_t>(output_counts[member]) * layout->bytes;
-    in_one_piece =
-        in_one_piece && (group->counts[member] == 0 || block_of(member).buffer == block_of(0).buffer + total);
-    total += group->counts[member];
+    const Elements& block = blocks[member];
+    group->counts[member] = block.bytes();
+    in_one_piece = in_one_piece && block.in_one_piece() &&
+                   (block.bytes() == 0 || block.buffer == blocks.front().buffer + total);
+    total += block.bytes();
   }
   if (total == 0) return kDone;
   const std::optional<Elements> own =
-      in_place ? block_of(rank) : Elements::of(input, static_cast<std::size_t>(input_count), input_type);
+      in_place ? blocks[rank] : Elements::of(input, static_cast<std::size_t>(input_count), input_type);
   if (!own) return kForArguments;
   return carry_out_as("MPI_Allgatherv", comm, [&] {
     require_same_bytes(own->bytes(), group->counts[rank]);
     Packed from(*own);
     from.read();
     std::vector<std::byte> room(in_one_piece ? 0 : total);
-    std::byte* const to = in_one_piece ? block_of(0).buffer : room.data();
+    std::byte* const to = in_one_piece ? blocks.front().buffer : room.data();
     CollectiveCall call = call_of(CollectiveKind::kAllGather, from.data(), to, own->bytes());
     call.counts = group->counts;
     carry_out(*group->communicator, call);
     if (in_one_piece) return;
     std::span<const std::byte> rest(room);
-    for (std::size_t member = 0; member < members; ++member) {
-      block_of(member).unpack(rest.first(group->counts[member]));
-      rest = rest.subspan(group->counts[member]);
+    for (const Elements& block : blocks) {
+      block.unpack(rest.first(block.bytes()));
+      rest = rest.subspan(block.bytes());
     }
   });
 }

@@ -23,7 +23,7 @@ struct Header {
   std::uint64_t is_row;   ///< all blocks that the sender sends and receives are as large, and lie in two rows
 };
 
-constexpr std::size_t kLeastRoom = 64;
+constexpr std::size_t kLeastRoom = UnevenBlocks::kLeastRoom;
 /// All rooms of one member. Up to here the two copies more than the MPI makes cost less than its messages.
 constexpr std::size_t kMostRooms = std::size_t{64} << 10;
 /// The same where most of them are empty.
@@ -72,17 +72,6 @@ bool is_row(std::span<const Elements> blocks, std::size_t bytes) {
     next += bytes;
   }
   return true;
-}
-
-CollectiveCall call_of(CollectiveKind kind, const void* input, void* output, std::size_t elements,
-                       DType dtype) {
-  CollectiveCall call;
-  call.kind = kind;
-  call.dtype = dtype;
-  call.elements = elements;
-  call.input = static_cast<const std::byte*>(input);
-  call.output = static_cast<std::byte*>(output);
-  return call;
 }
 
 /// What the headers of a call say.
@@ -203,7 +192,7 @@ bool exchange(Communicator& communicator, UnevenBlocks& blocks) {
   blocks.left_in_row = 0;
   if (!is_done) exchange_rooms(communicator, blocks);
   sizes.require_as_expected();
-  const std::size_t stride = blocks.incoming.size() / blocks.from.size();
+  const std::size_t stride = is_done ? room : blocks.room_bytes;
   const auto rank = static_cast<std::size_t>(communicator.rank());
   for (std::size_t member = 0; member < blocks.from.size(); ++member) {
     if (member != rank) take(blocks.from[member], blocks.incoming.data() + member * stride + sizeof(Header));

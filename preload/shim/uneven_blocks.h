@@ -11,15 +11,20 @@
 
 namespace cohort::preload {
 
-/// What a communicator keeps for such calls.
+/// What a communicator keeps for such calls, which it makes one after the other; a ServedCommunicator owns
+/// it.
 struct UnevenBlocks {
-  std::vector<Elements> to;     ///< of the call that is made: the block for each member
-  std::vector<Elements> from;   ///< and that of each one
-  bool in_place = false;        ///< they are the same memory
-  std::size_t room_bytes = 64;  ///< with the header; the same on all members
-  int left_to_mpi =
-      0;  ///< so many of the next calls, which are likely to be like the last ones; on all members
+  static constexpr std::size_t kLeastRoom = 64;
+
+  std::vector<Elements> to;    ///< of the call that is made: the block for each member
+  std::vector<Elements> from;  ///< and that of each one
+  bool in_place = false;       ///< they are the same memory
+
+  // The same on all members.
+  std::size_t room_bytes = kLeastRoom;  ///< with the header
+  int left_to_mpi = 0;  ///< so many of the next calls, which are likely to be like the last ones
   int left_in_row = 0;  ///< how many they were the last time
+
   std::vector<std::byte> outgoing;
   std::vector<std::byte> incoming;
 };

@@ -42,21 +42,13 @@ class StoreOfPyTorch final : public rendezvous::Store {
   c10::intrusive_ptr<c10d::Store> store_;
 };
 
-/// One whose time-outs are no other's, where PyTorch can make one (2.9 and later).
-template <class Store>
-c10::intrusive_ptr<Store> own_store(c10::intrusive_ptr<Store> store) {
-  if constexpr (requires { store->clone(); })
-    return store->clone();
-  else
-    return store;
-}
-
 }  // namespace
 
-std::unique_ptr<rendezvous::Group> connect(c10::intrusive_ptr<c10d::Store> store, int rank, int size,
+std::unique_ptr<rendezvous::Group> connect(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
                                            std::chrono::milliseconds timeout) {
   return std::make_unique<rendezvous::Session>(
-      rendezvous::SessionOptions{.store = std::make_shared<StoreOfPyTorch>(own_store(std::move(store))),
+      // A store whose time-outs are no other's.
+      rendezvous::SessionOptions{.store = std::make_shared<StoreOfPyTorch>(store->clone()),
                                  .rank = rank,
                                  .size = size,
                                  .timeout = timeout});

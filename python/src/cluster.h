@@ -15,7 +15,8 @@
 namespace cohort::pytorch {
 
 /// Collective over all ranks. @throws Error naming ranks that do not come in time.
-[[nodiscard]] std::unique_ptr<rendezvous::Group> connect(c10::intrusive_ptr<c10d::Store> store, int rank,
-                                                         int size, std::chrono::milliseconds timeout);
+[[nodiscard]] std::unique_ptr<rendezvous::Group> connect(const c10::intrusive_ptr<c10d::Store>& store,
+                                                         int rank, int size,
+                                                         std::chrono::milliseconds timeout);
 
 }  // namespace cohort::pytorch

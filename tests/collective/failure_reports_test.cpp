@@ -179,11 +179,11 @@ TEST_P(Report, OfALateMemberNamesWhatItDidLast) {
   EXPECT_THAT(lines[1], HasSubstr("finished by all: broadcast #1 (float32[100000], root 1), "));
   EXPECT_THAT(lines[2], HasSubstr(named(others(members())) + " in all_reduce #2 (float32[3], sum) for "));
   EXPECT_THAT(lines[3], HasSubstr(named({last()}) + ", last in broadcast #1 (float32[100000], root 1), "));
-  // How long a tick of the counter lasts has been measured for some milliseconds only, beside other programs.
+  // How long a tick of the counter lasts has been measured for some milliseconds only.
   const std::vector<JobReport> all = reports.all();
   ASSERT_FALSE(all.empty());
   ASSERT_NE(open_collective(all.front().members[0]), nullptr);
-  EXPECT_GE(open_collective(all.front().members[0])->arrived_ago, 0.25);
+  EXPECT_GE(open_collective(all.front().members[0])->arrived_ago, 0.29);
 }
 
 TEST_P(Report, OfAnAbortHasItsText) {

@@ -1,5 +1,7 @@
 /* Calls that cannot end well. `errors differ`: rank 0 makes a larger all-reduce than the others; `errors kill`:
-   rank 1 ends itself; `errors blocks` and `large-blocks`: rank 1 sends rank 0 more than that expects; `errors arguments`: each call has one that is wrong, which the MPI reports. With an error handler that returns, every other rank gets an error whose text names it. */
+   rank 1 ends itself; `errors blocks` and `errors large-blocks`: rank 1 sends rank 0 more than that expects;
+   `errors arguments`: each call has one that is wrong, which the MPI reports. With an error handler that returns,
+   every other rank gets an error whose text names it. */
 #include <mpi.h>
 #include <signal.h>
 #include <stdio.h>
