@@ -4,6 +4,7 @@
 #include <cpuid.h>
 #endif
 
+#include <limits>
 #include <thread>
 
 #include <cohort/base/deadline.h>
@@ -62,17 +63,32 @@ const StampClock& StampClock::of_this_process() noexcept {
   return clock;
 }
 
-StampClock::StampClock() noexcept
-    : counter_is_steady_(has_steady_counter()),
-      first_time_(std::chrono::steady_clock::now()),
-      first_stamp_(now()) {}
+StampClock::StampClock() noexcept : counter_is_steady_(has_steady_counter()), first_(read_both()) {}
+
+// A thread that loses its core between the two clocks reads them milliseconds apart, so of several readings the one
+// that took the fewest ticks counts.
+StampClock::Reading StampClock::read_both() const noexcept {
+  constexpr int kReadings = 5;
+  Reading best{};
+  std::uint64_t fewest = std::numeric_limits<std::uint64_t>::max();
+  for (int i = 0; i < kReadings; ++i) {
+    const std::uint64_t before = now();
+    const auto time = std::chrono::steady_clock::now();
+    const std::uint64_t ticks = now() - before;
+    if (ticks >= fewest) continue;
+    fewest = ticks;
+    best = {.time = time, .stamp = before + ticks / 2};
+  }
+  return best;
+}
 
 double StampClock::seconds_per_tick() const {
   if (!counter_is_steady_)
     return std::chrono::duration<double>(std::chrono::steady_clock::duration(1)).count();
-  std::this_thread::sleep_until(first_time_ + std::chrono::milliseconds(10));
-  const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - first_time_;
-  return elapsed.count() / static_cast<double>(now() - first_stamp_);
+  std::this_thread::sleep_until(first_.time + std::chrono::milliseconds(10));
+  const Reading last = read_both();
+  const std::chrono::duration<double> elapsed = last.time - first_.time;
+  return elapsed.count() / static_cast<double>(last.stamp - first_.stamp);
 }
 
 }  // namespace cohort

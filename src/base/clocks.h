@@ -34,21 +34,27 @@ class StampClock {
   [[nodiscard]] bool reads_counter() const noexcept { return counter_is_steady_; }
 
   /// How long a tick lasts, measured since the first call of `of_this_process`; sleeps until that is 10 ms
-  /// ago, so that the rate is right to a ten-thousandth.
+  /// ago, so that the rate is right to a ten-thousandth, also on a machine whose cores are all busy.
   [[nodiscard]] double seconds_per_tick() const;
 
   StampClock(const StampClock&) = delete;
   StampClock& operator=(const StampClock&) = delete;
 
  private:
+  /// What both clocks show at one moment.
+  struct Reading {
+    std::chrono::steady_clock::time_point time;
+    std::uint64_t stamp;
+  };
+
   StampClock() noexcept;
+  [[nodiscard]] Reading read_both() const noexcept;
   [[nodiscard]] static std::uint64_t steady_now() noexcept {
     return static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
   }
 
   bool counter_is_steady_;
-  std::chrono::steady_clock::time_point first_time_;
-  std::uint64_t first_stamp_;
+  Reading first_;
 };
 
 /// How long those who notice that a deadline has passed wait, beyond it, for the others to say where they
