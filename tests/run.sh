@@ -7,7 +7,7 @@
 #   --all            also the tests of endurance, label `soak`, which take hours
 #   --sanitize WHAT  under a sanitizer, in a build folder of its own; `thread` runs the
 #                    tests whose members are threads, for it cannot see other processes
-#   --jobs N         N compile jobs; default: one per core. The tests, which wait for half of the time, are three
+#   --jobs N         N compile jobs; default: one per core. The tests, which wait for most of the time, are four
 #                    times as many at a time
 #
 # Where virtual hosts or Slurm are not possible (they need root), the tests over them are
@@ -42,4 +42,4 @@ if [[ ${COHORT_REQUIRE_CLUSTER:-0} == 1 ]]; then
 fi
 unset COHORT_REQUIRE_CLUSTER  # the library refuses variables of its prefix that it does not know
 launch/build.sh "$preset" "$jobs"
-ctest --preset "$preset" --parallel $((3 * jobs)) "${selection[@]}" "${left_out[@]}" </dev/null
+ctest --preset "$preset" --parallel $((4 * jobs)) "${selection[@]}" "${left_out[@]}" </dev/null

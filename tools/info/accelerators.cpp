@@ -13,6 +13,18 @@
 #include "facts.h"
 
 namespace cohort::info {
+namespace {
+
+/// `version` is empty in a build without it.
+Component component(const char* name, const std::string& version) {
+  return {.name = name, .enabled = !version.empty(), .version = version};
+}
+
+}  // namespace
+
+std::vector<Component> gather_components() {
+  return {component("cuda", COHORT_INFO_CUDA), component("nccl", COHORT_INFO_NCCL)};
+}
 
 #ifdef COHORT_INFO_HAS_CUDA
 

@@ -45,11 +45,6 @@ MemoryFacts gather_memory(const Config& settings) {
           .huge_pages = settings.huge_pages()};
 }
 
-/// `version` is empty in a build without it.
-Component component(const char* name, const std::string& version) {
-  return {.name = name, .enabled = !version.empty(), .version = version};
-}
-
 /// Why a setting's file cannot be written; empty where it can, or where there is none.
 std::string why_not_writable(const std::filesystem::path& file) {
   if (file.empty()) return {};
@@ -70,7 +65,7 @@ Facts gather() {
       .version = COHORT_VERSION,
       .build_type = COHORT_INFO_BUILD_TYPE,
       .compiler = COHORT_INFO_COMPILER,
-      .components = {component("cuda", COHORT_INFO_CUDA), component("nccl", COHORT_INFO_NCCL)},
+      .components = gather_components(),
       .mpi_library = mpi::library_version(),
       .mpi_abi = COHORT_INFO_MPI_ABI,
       .devices = gather_devices(settings.cpu_devices()),

@@ -81,6 +81,7 @@ struct Facts {
 [[nodiscard]] std::vector<std::string> wrong_settings();
 
 // Parts of the facts that depend on how this copy of Cohort was built.
+[[nodiscard]] std::vector<Component> gather_components();
 [[nodiscard]] AllGpus gather_gpus();
 [[nodiscard]] NcclFacts gather_nccl();
 
