@@ -13,6 +13,7 @@
 
 #include "communicators.h"
 #include "datatypes.h"
+#include "mpi_reductions.h"
 
 namespace cohort::preload {
 namespace {
@@ -141,18 +142,46 @@ bool find_blocks(std::vector<Elements>& blocks, const void* buffer, const Count*
   return true;
 }
 
-/// A reduction that is to be served.
-std::optional<Reduction> served_reduction(MPI_Datatype type, MPI_Op op) {
-  const std::optional<Reduction> reduction = reduction_of(type, op);
-  if (!reduction || (Communicators::of_this_process().only_exact() && !reduction->is_exact))
-    return std::nullopt;
-  return reduction;
+/// How Cohort carries a reduction out: by a kernel, or with the MPI's operator. Neither: the MPI does it. Of
+/// no elements there is nothing to do with an operator.
+struct ServedReduction {
+  std::optional<Reduction> by_kernel;
+  std::optional<MpiReduction> by_mpi;
+
+  [[nodiscard]] bool depends_on_order() const noexcept {
+    return by_kernel ? !by_kernel->is_exact : by_mpi && !by_mpi->is_exact;
+  }
+};
+
+template <class Count>
+ServedReduction served_reduction(MPI_Datatype type, MPI_Op op, Count count) {
+  ServedReduction served{.by_kernel = reduction_of(type, op), .by_mpi = {}};
+  if (!served.by_kernel && count > 0) [[unlikely]]
+    served.by_mpi = mpi_reduction(type, op, static_cast<std::size_t>(count));
+  if (served.depends_on_order() && Communicators::of_this_process().only_exact()) return {};
+  return served;
 }
 
 /// The communicator of a reduction, if that is served. Members connect before the first one that depends on
 /// the order, unless this rank's arguments are wrong: then others may not be in such a call.
-ServedCommunicator* served(MPI_Comm comm, const std::optional<Reduction>& reduction, bool is_legal) {
-  return served(comm, reduction && !reduction->is_exact && is_legal);
+ServedCommunicator* served(MPI_Comm comm, const ServedReduction& reduction, bool is_legal) {
+  return served(comm, reduction.depends_on_order() && is_legal);
+}
+
+/// What the members of a reduction by the MPI's operator gather, and what this one contributes.
+struct Gathered {
+  std::span<std::byte> all;
+  const std::byte* own;
+};
+
+Gathered begin_gathered(ServedCommunicator& group, const MpiReduction& reduction, const void* input) {
+  const std::size_t bytes = static_cast<std::size_t>(group.size) * reduction.stride;
+  group.gathered.resize(bytes + reduction.stride);
+  const std::span<std::byte> room(group.gathered);
+  if (reduction.bytes == reduction.stride) return {room.first(bytes), bytes_at(input)};
+  // What is behind the last element's data need not be the program's.
+  std::memcpy(room.data() + bytes, input, reduction.bytes);
+  return {room.first(bytes), room.data() + bytes};
 }
 
 }  // namespace
@@ -190,40 +219,67 @@ Outcome bcast(void* buffer, Count count, MPI_Datatype type, int root, MPI_Comm c
 template <class Count>
 Outcome reduce(const void* input, void* output, Count count, MPI_Datatype type, MPI_Op op, int root,
                MPI_Comm comm) {
-  const std::optional<Reduction> reduction = served_reduction(type, op);
-  const ServedCommunicator* const group = served(comm, reduction, count >= 0 && input != nullptr);
+  const ServedReduction served_as = served_reduction(type, op, count);
+  ServedCommunicator* const group = served(comm, served_as, count >= 0 && input != nullptr);
   if (group == nullptr) return kForCommunicator;
   if (count < 0 || !is_root_of(*group, root)) return kForArguments;
-  if (!reduction) return kForElements;
-  if (count == 0) return kDone;
-  const std::size_t elements = static_cast<std::size_t>(count) * reduction->numbers;
-  const std::size_t bytes = elements * size_of(reduction->dtype);
-  if (reduction->is_exact && mpi_is_faster(*group, bytes, bytes)) return kForSpeed;
   const bool is_root = group->rank == root;
   const std::byte* const from = bytes_at(is_root && input == MPI_IN_PLACE ? output : input);
-  if (from == nullptr || (is_root && output == nullptr)) return kForArguments;
-  if (is_misplaced(input, is_root) || is_misplaced(output, !is_root)) return kForArguments;
+  const bool lacks_memory = from == nullptr || (is_root && output == nullptr);
+  const bool is_legal = !lacks_memory && !is_misplaced(input, is_root) && !is_misplaced(output, !is_root);
+  if (served_as.by_mpi) [[unlikely]] {
+    const MpiReduction& reduction = *served_as.by_mpi;
+    if (mpi_is_faster_by(reduction, group->size, true)) return kForSpeed;
+    if (!is_legal) return kForArguments;
+    return carry_out_as("MPI_Reduce", comm, [&] {
+      const Gathered gathered = begin_gathered(*group, reduction, from);
+      carry_out(*group->communicator,
+                call_of(CollectiveKind::kGather, gathered.own, is_root ? gathered.all.data() : nullptr,
+                        reduction.stride, DType::kUInt8, root));
+      if (is_root) combine(reduction, gathered.all, output);
+    });
+  }
+  if (!served_as.by_kernel) return kForElements;
+  if (count == 0) return kDone;
+  const Reduction& reduction = *served_as.by_kernel;
+  const std::size_t elements = static_cast<std::size_t>(count) * reduction.numbers;
+  const std::size_t bytes = elements * size_of(reduction.dtype);
+  if (reduction.is_exact && mpi_is_faster(*group, bytes, bytes)) return kForSpeed;
+  if (!is_legal) return kForArguments;
   CollectiveCall call = call_of(CollectiveKind::kReduce, from, is_root ? bytes_at(output) : nullptr, elements,
-                                reduction->dtype, root);
-  call.op = reduction->op;
+                                reduction.dtype, root);
+  call.op = reduction.op;
   return carry_out_as("MPI_Reduce", *group, comm, call);
 }
 
 template <class Count>
 Outcome allreduce(const void* input, void* output, Count count, MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
-  const std::optional<Reduction> reduction = served_reduction(type, op);
-  const ServedCommunicator* const group =
-      served(comm, reduction, count >= 0 && input != nullptr && output != nullptr && input != output);
+  const ServedReduction served_as = served_reduction(type, op, count);
+  // One buffer without MPI_IN_PLACE is an error.
+  const bool has_buffers = input != nullptr && output != nullptr && input != output;
+  ServedCommunicator* const group = served(comm, served_as, count >= 0 && has_buffers);
   if (group == nullptr) return kForCommunicator;
   if (count < 0) return kForArguments;
-  if (!reduction) return kForElements;
+  const bool is_legal = has_buffers && !is_misplaced(output);
+  const std::byte* const from = bytes_at(input == MPI_IN_PLACE ? output : input);
+  if (served_as.by_mpi) [[unlikely]] {
+    const MpiReduction& reduction = *served_as.by_mpi;
+    if (mpi_is_faster_by(reduction, group->size, false)) return kForSpeed;
+    if (!is_legal) return kForArguments;
+    return carry_out_as("MPI_Allreduce", comm, [&] {
+      const Gathered gathered = begin_gathered(*group, reduction, from);
+      carry_out(*group->communicator,
+                call_of(CollectiveKind::kAllGather, gathered.own, gathered.all.data(), reduction.stride));
+      combine(reduction, gathered.all, output);
+    });
+  }
+  if (!served_as.by_kernel) return kForElements;
   if (count == 0) return kDone;
-  // One buffer without MPI_IN_PLACE is an error.
-  if (input == nullptr || output == nullptr || input == output || is_misplaced(output)) return kForArguments;
-  CollectiveCall call =
-      call_of(CollectiveKind::kAllReduce, bytes_at(input == MPI_IN_PLACE ? output : input), bytes_at(output),
-              static_cast<std::size_t>(count) * reduction->numbers, reduction->dtype);
-  call.op = reduction->op;
+  if (!is_legal) return kForArguments;
+  const Reduction& reduction = *served_as.by_kernel;
+  CollectiveCall call = call_of(CollectiveKind::kAllReduce, from, bytes_at(output),
+                                static_cast<std::size_t>(count) * reduction.numbers, reduction.dtype);
+  call.op = reduction.op;
   return carry_out_as("MPI_Allreduce", *group, comm, call);
 }
 
@@ -367,7 +423,7 @@ template <class Count>
 Outcome reduce_scatter(const void* input, void* output, const Count* counts, MPI_Datatype type, MPI_Op op,
                        MPI_Comm comm) {
   const ServedCommunicator* const group =
-      served(comm, served_reduction(type, op), counts != nullptr && input != output);
+      served(comm, served_reduction(type, op, Count{0}), counts != nullptr && input != output);
   if (group == nullptr) return kForCommunicator;
   if (counts == nullptr) return kForArguments;
   const std::span<const Count> all(counts, static_cast<std::size_t>(group->size));
@@ -378,9 +434,10 @@ Outcome reduce_scatter(const void* input, void* output, const Count* counts, MPI
 template <class Count>
 Outcome reduce_scatter_block(const void* input, void* output, Count count, MPI_Datatype type, MPI_Op op,
                              MPI_Comm comm) {
-  const std::optional<Reduction> reduction = served_reduction(type, op);
+  const ServedReduction served_as = served_reduction(type, op, Count{0});
+  const std::optional<Reduction>& reduction = served_as.by_kernel;
   const ServedCommunicator* const group =
-      served(comm, reduction, count >= 0 && input != nullptr && output != nullptr && input != output);
+      served(comm, served_as, count >= 0 && input != nullptr && output != nullptr && input != output);
   if (group == nullptr) return kForCommunicator;
   if (count < 0) return kForArguments;
   if (!reduction) return kForElements;

@@ -151,6 +151,7 @@ void Communicators::release(ServedCommunicator& served) {
   if (served.communicator) --served_;
   served.communicator.reset();
   served.blocks = {};
+  served.gathered = {};
   served.is_decided = false;
   served.calls = 0;
   served.is_free = true;

@@ -30,6 +30,7 @@ struct ServedCommunicator {
   std::size_t eager_bytes = 0;      ///< its communicator's
   bool is_free = false;             ///< its communicator has ended, and another may have it
   std::vector<std::size_t> counts;  ///< of the call that is made
+  std::vector<std::byte> gathered;  ///< what the members of a reduction by the MPI's operator contribute
   UnevenBlocks blocks;              ///< of calls of MPI_Alltoallv
 };
 

@@ -134,6 +134,11 @@ std::optional<Reduction> reduction_of(MPI_Datatype type, MPI_Op op) {
   return Reduction{*dtype, *reduce, numbers, !is_floating(*dtype)};
 }
 
+std::optional<ElementKind> element_kind(MPI_Datatype type) noexcept {
+  PredefinedTypes::Entry* const entry = predefined_types().find(type);
+  return entry == nullptr ? std::nullopt : std::optional(entry->what.kind);
+}
+
 std::optional<Layout> layout_of(MPI_Datatype type) {
   if (PredefinedTypes::Entry* const entry = predefined_types().find(type)) [[likely]] {
     const std::size_t bytes = bytes_of(*entry);

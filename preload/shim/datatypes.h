@@ -29,6 +29,9 @@ struct Reduction {
 /// Nothing where Cohort has no such operator, or MPI allows none for the datatype.
 [[nodiscard]] std::optional<Reduction> reduction_of(MPI_Datatype type, MPI_Op op);
 
+/// What elements of a predefined datatype are; nothing for others.
+[[nodiscard]] std::optional<ElementKind> element_kind(MPI_Datatype type) noexcept;
+
 /// The layout of one element: its data, the way to the next one, and whether the data lies in order and
 /// without gaps, so that elements are one piece.
 struct Layout {

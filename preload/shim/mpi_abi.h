@@ -37,6 +37,10 @@ inline constexpr int MPI_COMBINER_CONTIGUOUS = 2;
 extern "C" {
 COHORT_PREDEFINED_DATATYPES(COHORT_X)
 COHORT_PREDEFINED_OPERATORS(COHORT_X)
+COHORT_OTHER_OPERATORS(COHORT_X)
+#undef COHORT_X
+#define COHORT_X(NAME, OPEN_MPI, MPICH, MPI_5) extern char OPEN_MPI;
+COHORT_PAIR_DATATYPES(COHORT_X)
 extern char ompi_mpi_comm_world;
 extern char ompi_mpi_comm_self;
 extern char ompi_mpi_comm_null;
@@ -102,6 +106,11 @@ COHORT_PREDEFINED_DATATYPES(COHORT_X)
 #define COHORT_X(NAME, OPEN_MPI, MPICH, MPI_5, OP) \
   inline const MPI_Op NAME = COHORT_HANDLE(MPI_Op, OPEN_MPI, MPICH, MPI_5);
 COHORT_PREDEFINED_OPERATORS(COHORT_X)
+COHORT_OTHER_OPERATORS(COHORT_X)
+#undef COHORT_X
+#define COHORT_X(NAME, OPEN_MPI, MPICH, MPI_5) \
+  inline const MPI_Datatype NAME = COHORT_HANDLE(MPI_Datatype, OPEN_MPI, MPICH, MPI_5);
+COHORT_PAIR_DATATYPES(COHORT_X)
 #undef COHORT_X
 
 using MPI_Comm_copy_attr_function = int(MPI_Comm, int, void*, void*, void*, int*);
@@ -137,6 +146,9 @@ int PMPI_Type_create_hindexed(int, const int*, const MPI_Aint*, MPI_Datatype, MP
 int PMPI_Type_commit(MPI_Datatype*);
 int PMPI_Type_free(MPI_Datatype*);
 int PMPI_Type_get_extent(MPI_Datatype, MPI_Aint*, MPI_Aint*);
+int PMPI_Type_get_true_extent(MPI_Datatype, MPI_Aint*, MPI_Aint*);
+int PMPI_Op_commutative(MPI_Op, int*);
+int PMPI_Reduce_local(const void*, void*, int, MPI_Datatype, MPI_Op);
 int PMPI_Pack_size(int, MPI_Datatype, MPI_Comm, int*);
 int PMPI_Pack(const void*, int, MPI_Datatype, void*, int, int*, MPI_Comm);
 int PMPI_Unpack(const void*, int, int*, void*, int, MPI_Datatype, MPI_Comm);

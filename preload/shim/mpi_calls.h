@@ -196,6 +196,15 @@ inline std::ptrdiff_t type_extent(MPI_Datatype type) {
   return extent;
 }
 
+/// Bytes from the beginning of an element, which is that of its data, to the end of its data. Nothing where
+/// the data begins elsewhere.
+inline std::optional<std::size_t> type_span(MPI_Datatype type) {
+  MPI_Aint begin = 0;
+  MPI_Aint bytes = 0;
+  check(PMPI_Type_get_true_extent(type, &begin, &bytes), "MPI_Type_get_true_extent");
+  return begin == 0 ? std::optional(static_cast<std::size_t>(bytes)) : std::nullopt;
+}
+
 /// What MPI_Pack takes for elements of a datatype with gaps. Where the data counts from MPI_BOTTOM, which
 /// MPICH's refuses, it counts from this object instead.
 class Packable {
@@ -232,6 +241,19 @@ class Packable {
   int count_;
   MPI_Datatype type_;
 };
+
+// ---- operators
+
+/// Whether this is an operator. The MPI is told of one that is not, and calls an error handler.
+inline bool is_operator(MPI_Op op) {
+  int commutes = 0;
+  return PMPI_Op_commutative(op, &commutes) == MPI_SUCCESS;
+}
+
+/// `second` becomes `first op second`, element by element.
+inline void reduce_local(const void* first, void* second, std::size_t count, MPI_Datatype type, MPI_Op op) {
+  check(PMPI_Reduce_local(first, second, static_cast<int>(count), type, op), "MPI_Reduce_local");
+}
 
 // ---- handles of Fortran
 

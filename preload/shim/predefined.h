@@ -59,3 +59,30 @@
   COHORT_X(MPI_PROD, ompi_mpi_op_prod, 0x58000004, 0x24, kProd) \
   COHORT_X(MPI_MIN, ompi_mpi_op_min, 0x58000002, 0x22, kMin)    \
   COHORT_X(MPI_MAX, ompi_mpi_op_max, 0x58000001, 0x23, kMax)
+
+/// COHORT_X(NAME, OPEN_MPI, MPICH, MPI_5, KIND): the other ones, which only the MPI can apply; KIND is their
+/// OperatorKind.
+#define COHORT_OTHER_OPERATORS(COHORT_X)                                       \
+  COHORT_X(MPI_LAND, ompi_mpi_op_land, 0x58000005, 0x30, kLogical)             \
+  COHORT_X(MPI_LOR, ompi_mpi_op_lor, 0x58000007, 0x31, kLogical)               \
+  COHORT_X(MPI_LXOR, ompi_mpi_op_lxor, 0x58000009, 0x32, kLogical)             \
+  COHORT_X(MPI_BAND, ompi_mpi_op_band, 0x58000006, 0x28, kBitwise)             \
+  COHORT_X(MPI_BOR, ompi_mpi_op_bor, 0x58000008, 0x29, kBitwise)               \
+  COHORT_X(MPI_BXOR, ompi_mpi_op_bxor, 0x5800000a, 0x2a, kBitwise)             \
+  COHORT_X(MPI_MINLOC, ompi_mpi_op_minloc, 0x5800000b, 0x38, kPlace)           \
+  COHORT_X(MPI_MAXLOC, ompi_mpi_op_maxloc, 0x5800000c, 0x39, kPlace)           \
+  COHORT_X(MPI_REPLACE, ompi_mpi_op_replace, 0x5800000d, 0x3c, kOfNoReduction) \
+  COHORT_X(MPI_NO_OP, ompi_mpi_op_no_op, 0x5800000e, 0x3d, kOfNoReduction)     \
+  COHORT_X(MPI_OP_NULL, ompi_mpi_op_null, 0x18000000, 0x20, kOfNoReduction)
+
+/// COHORT_X(NAME, OPEN_MPI, MPICH, MPI_5): a number and the place where it is, for MPI_MINLOC and MPI_MAXLOC.
+#define COHORT_PAIR_DATATYPES(COHORT_X)                                  \
+  COHORT_X(MPI_FLOAT_INT, ompi_mpi_float_int, 0x8c000000, 0x228)         \
+  COHORT_X(MPI_DOUBLE_INT, ompi_mpi_double_int, 0x8c000001, 0x229)       \
+  COHORT_X(MPI_LONG_INT, ompi_mpi_long_int, 0x8c000002, 0x22a)           \
+  COHORT_X(MPI_2INT, ompi_mpi_2int, 0x4c000816, 0x22b)                   \
+  COHORT_X(MPI_SHORT_INT, ompi_mpi_short_int, 0x8c000003, 0x22c)         \
+  COHORT_X(MPI_LONG_DOUBLE_INT, ompi_mpi_longdbl_int, 0x8c000004, 0x22d) \
+  COHORT_X(MPI_2REAL, ompi_mpi_2real, 0x4c000821, 0x230)                 \
+  COHORT_X(MPI_2DOUBLE_PRECISION, ompi_mpi_2dblprec, 0x4c001023, 0x231)  \
+  COHORT_X(MPI_2INTEGER, ompi_mpi_2integer, 0x4c000820, 0x232)

@@ -90,23 +90,6 @@ static void complex_sums(MPI_Comm comm, int count) {
   free(out);
 }
 
-/* Operators and datatypes that Cohort leaves to the MPI. */
-static void left_to_the_mpi(MPI_Comm comm) {
-  const int bits = 1 << rank % 20;
-  int all = 0;
-  MPI_Allreduce(&bits, &all, 1, MPI_INT, MPI_BOR, comm);
-  CHECK(all == (size > 20 ? (1 << 20) - 1 : (1 << size) - 1));
-  struct {
-    double value;
-    int index;
-  } own = {(rank * 5) % 7, rank}, least;
-  MPI_Allreduce(&own, &least, 1, MPI_DOUBLE_INT, MPI_MINLOC, comm);
-  CHECK(least.value == 0 && least.index == 0);
-  const int yes = 1;
-  MPI_Allreduce(&yes, &all, 1, MPI_INT, MPI_LAND, comm);
-  CHECK(all == 1);
-}
-
 static void movement(MPI_Comm comm, int count) {
   int* const one = malloc(sizeof(int) * (count + 1));
   int* const many = malloc(sizeof(int) * (count * size + 1));
@@ -505,7 +488,6 @@ static void all_of(MPI_Comm comm) {
   if (size > 1) uneven(comm); /* MPICH 4.0.2 takes no notice of the offset of a single rank */
   derived_datatypes(comm);
   rows_and_addresses(comm);
-  left_to_the_mpi(comm);
   for (int count = 1; count <= 128; count *= 4) rows_of_small_calls(comm, 100, count);
   messages_meanwhile(comm);
   MPI_Barrier(comm);

@@ -40,10 +40,10 @@ failed=0
 check() {
   local name=$1 launcher=$2 seconds program result preloaded variables served status
   shift 2
-  for program in collectives errors memory sessions; do
+  for program in collectives operators errors memory sessions; do
     "$@" -O1 -w -o "$scratch/$program" -x c "$here/$program.c" -x none "${libraries[@]}" -lm
   done
-  for program in collectives "errors arguments" memory sessions; do
+  for program in collectives operators "errors arguments" memory sessions; do
     result=()
     for preloaded in no yes; do
       variables=()

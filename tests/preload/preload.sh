@@ -2,14 +2,14 @@
 # What libcohort-mpi.so does to programs that know nothing of it: which calls Cohort carries out, how errors end, and
 # that other processes are left alone.
 #
-#   preload.sh LIBRARY COLLECTIVES ERRORS MEMORY FORTRAN LAUNCHER...
+#   preload.sh LIBRARY COLLECTIVES OPERATORS ERRORS MEMORY FORTRAN LAUNCHER...
 #
-#   COLLECTIVES, ERRORS, MEMORY   the programs of this folder
-#   FORTRAN                       the MPI's compiler for Fortran, or empty
-#   LAUNCHER                      a command line; RANKS in it stands for their number
+#   COLLECTIVES ... MEMORY   the programs of this folder
+#   FORTRAN                  the MPI's compiler for Fortran, or empty
+#   LAUNCHER                 a command line; RANKS in it stands for their number
 set -euo pipefail
-library=$1 collectives=$2 errors=$3 memory=$4 fortran=$5
-shift 5
+library=$1 collectives=$2 operators=$3 errors=$4 memory=$5 fortran=$6
+shift 6
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 # shellcheck source=launch/preload.sh
 source "$here/../../launch/preload.sh"
@@ -41,6 +41,19 @@ do
   [[ $said =~ MPI_$name\ of\ rank\ 0:\ [1-9][0-9]*\ by\ Cohort ]] || fail "MPI_$name was not carried out: $said"
 done
 contains "cohort numbers: 2 workers" "$said"  # the program's own communicator is the one that is observed
+
+for ranks in 2 3 5; do
+  run "$ranks" "$operators"
+  [[ $status == 0 ]] || fail "operators, $ranks ranks: status $status: $said"
+  contains "all results are right" "$said"
+  for name in Reduce Allreduce; do
+    # Long ones, and the first ones of exact operators, are the MPI's.
+    [[ $said =~ MPI_$name\ of\ rank\ 0:\ [1-9][0-9]+\ by\ Cohort ]] || fail "operators of MPI_$name were not carried out: $said"
+  done
+done
+run 2 COHORT_MPI_CALLS=exact "$operators"
+[[ $status == 0 ]] || fail "operators, exact: status $status: $said"
+contains "all results are right" "$said"
 
 run 2 COHORT_MPI_CALLS=exact "$collectives"
 [[ $status == 0 ]] || fail "exact: status $status: $said"

@@ -1,0 +1,40 @@
+// Reductions that Cohort has no kernel for: by the program's own operators, by those of MPI other than sums,
+// products, minima and maxima, and of elements that only the MPI can combine. Where they are small, Cohort
+// gathers what the members contribute, and the MPI combines it by MPI_Reduce_local: in the order of the
+// ranks, so also by operators that do not commute, and on each member that gets the result, so that all have
+// its bits.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <span>
+
+#include "mpi_abi.h"
+
+namespace cohort::preload {
+
+/// What an operator of MPI is for. Those of no reduction are for one-sided communication, or none.
+enum class OperatorKind { kArithmetic, kLogical, kBitwise, kPlace, kOfNoReduction, kOfProgram };
+
+struct MpiReduction {
+  MPI_Datatype type;
+  MPI_Op op;
+  std::size_t count;
+  std::size_t bytes;   ///< of the elements, to the end of the last one's data
+  std::size_t stride;  ///< the same with the gap behind the last one
+  bool is_exact;       ///< all orders give the same bits
+};
+
+/// Nothing where MPI does not allow the operator for the datatype, where the data has gaps that may belong to
+/// others, and where `count` elements are more than are faster this way.
+[[nodiscard]] std::optional<MpiReduction> mpi_reduction(MPI_Datatype type, MPI_Op op, std::size_t count);
+
+/// Whether the MPI is faster among so many members: there each that gets the result combines what all have
+/// contributed, and where that is the root alone, an MPI's others do not wait.
+[[nodiscard]] bool mpi_is_faster_by(const MpiReduction& reduction, int members, bool is_rooted) noexcept;
+
+/// The result of what the members have contributed, one after the other in `all`, which is used up.
+/// @throws Unavailable if the MPI fails.
+void combine(const MpiReduction& reduction, std::span<std::byte> all, void* result);
+
+}  // namespace cohort::preload

@@ -1,0 +1,159 @@
+/* A program that knows nothing of Cohort: reductions by operators that Cohort has no kernel for, those of MPI and the
+   program's own, of a few elements and of more than libcohort-mpi.so gathers. It ends with 0 only if all results are
+   right. */
+#include <mpi.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int rank, size, wrong;
+
+#define CHECK(condition)                                                                     \
+  do {                                                                                       \
+    if (!(condition)) {                                                                      \
+      if (++wrong < 5)                                                                       \
+        fprintf(stderr, "rank %d of %d, line %d: %s\n", rank, size, __LINE__, #condition);   \
+    }                                                                                        \
+  } while (0)
+
+/* x -> a x + b. Carrying out one after the other is associative, and does not commute. */
+typedef struct {
+  int a, b;
+} Line;
+static void after(void* first, void* second, int* count, MPI_Datatype* type) {
+  Line* const then = second;
+  const Line* const before = first;
+  (void)type;
+  for (int i = 0; i < *count; ++i) then[i] = (Line){before[i].a * then[i].a, before[i].b * then[i].a + then[i].b};
+}
+static Line line_of(int m, int i) { return (Line){1 + (m + i) % 2, m + i}; }
+
+static void own_operator(MPI_Comm comm, int count) {
+  MPI_Datatype type;
+  MPI_Op op;
+  MPI_Type_contiguous(2, MPI_INT, &type);
+  MPI_Type_commit(&type);
+  MPI_Op_create(after, 0, &op);
+  Line* const in = malloc(sizeof(Line) * count);
+  Line* const out = malloc(sizeof(Line) * count);
+  Line* const expected = malloc(sizeof(Line) * count);
+  for (int i = 0; i < count; ++i) {
+    in[i] = line_of(rank, i);
+    expected[i] = line_of(size - 1, i);
+    for (int m = size - 1; m-- > 0;) {
+      Line before = line_of(m, i);
+      int one = 1;
+      after(&before, &expected[i], &one, &type);
+    }
+  }
+  MPI_Allreduce(in, out, count, type, op, comm);
+  CHECK(memcmp(out, expected, sizeof(Line) * count) == 0);
+  memcpy(out, in, sizeof(Line) * count);
+  MPI_Allreduce(MPI_IN_PLACE, out, count, type, op, comm);
+  CHECK(memcmp(out, expected, sizeof(Line) * count) == 0);
+  for (int root = 0; root < size; ++root) {
+    memset(out, 0, sizeof(Line) * count);
+    MPI_Reduce(in, rank == root ? out : NULL, count, type, op, root, comm);
+    CHECK(rank != root || memcmp(out, expected, sizeof(Line) * count) == 0);
+    memcpy(out, in, sizeof(Line) * count);
+    MPI_Reduce(rank == root ? MPI_IN_PLACE : out, rank == root ? out : NULL, count, type, op, root, comm);
+    CHECK(rank != root || memcmp(out, expected, sizeof(Line) * count) == 0);
+  }
+  free(expected);
+  free(out);
+  free(in);
+  MPI_Op_free(&op);
+  MPI_Type_free(&type);
+}
+
+typedef struct {
+  double value;
+  int index;
+} Place;
+
+static Place place_of(int m, int i) { return (Place){(m + i) % 3, 100 * m + i}; }
+
+static void operators_of_mpi(MPI_Comm comm) {
+  const int bits = 1 << rank % 20;
+  int all = 0;
+  MPI_Allreduce(&bits, &all, 1, MPI_INT, MPI_BOR, comm);
+  CHECK(all == (size > 20 ? (1 << 20) - 1 : (1 << size) - 1));
+  MPI_Allreduce(&bits, &all, 1, MPI_INT, MPI_BXOR, comm);
+  CHECK(size > 20 || all == (1 << size) - 1);
+  const int truths[3] = {1, rank == 0, 0};
+  int said[3];
+  MPI_Allreduce(truths, said, 3, MPI_INT, MPI_LAND, comm);
+  CHECK(said[0] == 1 && said[1] == (size == 1) && said[2] == 0);
+  MPI_Allreduce(truths, said, 3, MPI_INT, MPI_LOR, comm);
+  CHECK(said[0] == 1 && said[1] == 1 && said[2] == 0);
+  MPI_Allreduce(truths, said, 3, MPI_INT, MPI_LXOR, comm);
+  CHECK(said[0] == size % 2 && said[1] == 1 && said[2] == 0);
+  for (int count = 1; count < 4; ++count) {
+    /* What is behind the last number is not the MPI's: neither to read nor to write. */
+    const size_t bytes = sizeof(Place) * (count - 1) + offsetof(Place, index) + sizeof(int);
+    char* const in = malloc(bytes);
+    char* const out = malloc(bytes + 4);
+    for (int i = 0; i < count; ++i) {
+      const Place own = place_of(rank, i);
+      memcpy(in + sizeof(Place) * i, &own.value, sizeof own.value);
+      memcpy(in + sizeof(Place) * i + offsetof(Place, index), &own.index, sizeof own.index);
+    }
+    for (int root = -1; root < size; ++root) {
+      memset(out, 7, bytes + 4);
+      if (root < 0)
+        MPI_Allreduce(in, out, count, MPI_DOUBLE_INT, MPI_MAXLOC, comm);
+      else
+        MPI_Reduce(in, rank == root ? out : NULL, count, MPI_DOUBLE_INT, MPI_MAXLOC, root, comm);
+      CHECK(memcmp(out + bytes, "\7\7\7\7", 4) == 0);
+      if (root >= 0 && rank != root) continue;
+      for (int i = 0; i < count; ++i) {
+        Place best = place_of(0, i), got;
+        for (int m = 1; m < size; ++m)
+          if (place_of(m, i).value > best.value) best = place_of(m, i);
+        memcpy(&got.value, out + sizeof(Place) * i, sizeof got.value);
+        memcpy(&got.index, out + sizeof(Place) * i + offsetof(Place, index), sizeof got.index);
+        CHECK(got.value == best.value && got.index == best.index);
+      }
+    }
+    free(out);
+    free(in);
+  }
+}
+
+static void long_doubles(MPI_Comm comm, int count) {
+  long double* const in = malloc(sizeof(long double) * count);
+  long double* const out = malloc(sizeof(long double) * count);
+  for (int i = 0; i < count; ++i) in[i] = rank + i / 4.0L;
+  MPI_Allreduce(in, out, count, MPI_LONG_DOUBLE, MPI_SUM, comm);
+  for (int i = 0; i < count; ++i) CHECK(out[i] == size * (size - 1) / 2 + size * (i / 4.0L));
+  MPI_Allreduce(in, out, count, MPI_LONG_DOUBLE, MPI_MAX, comm);
+  for (int i = 0; i < count; ++i) CHECK(out[i] == size - 1 + i / 4.0L);
+  free(out);
+  free(in);
+}
+
+int main(int argc, char** argv) {
+  MPI_Init(&argc, &argv);
+  MPI_Comm reversed;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_split(MPI_COMM_WORLD, 0, -rank, &reversed);
+  const MPI_Comm comms[] = {MPI_COMM_WORLD, reversed};
+  for (int c = 0; c < 2; ++c) {
+    const int sizes[] = {1, 7, 64, 65, 128, 129}; /* up to 1 KiB of long doubles and of lines, and more */
+    MPI_Comm_rank(comms[c], &rank);
+    MPI_Comm_size(comms[c], &size);
+    for (int round = 0; round < 3; ++round) {
+      operators_of_mpi(comms[c]);
+      for (int i = 0; i < 6; ++i) {
+        own_operator(comms[c], sizes[i]);
+        long_doubles(comms[c], sizes[i]);
+      }
+    }
+  }
+  MPI_Allreduce(MPI_IN_PLACE, &wrong, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+  MPI_Comm_free(&reversed);
+  MPI_Finalize();
+  if (wrong == 0 && rank == size - 1) printf("all results are right\n"); /* rank 0 of the world */
+  return wrong != 0;
+}
