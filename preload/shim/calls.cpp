@@ -29,10 +29,16 @@ constexpr Outcome kForArguments{.by = By::kMpiForArguments};
 /// of Cohort's calls in which all wait for all: 0.10 us against 0.20 between two ranks.
 constexpr std::size_t kMostBytesSentAhead = 256;
 
-/// What the members share of a communicator that Cohort serves; null: it does not.
-ServedCommunicator* served(MPI_Comm comm, bool depends_on_order = false) {
+/// What the members share of a communicator that Cohort serves; null: it does not. `depends_on_order(group)`:
+/// of the result of this call, the bits do.
+template <class DependsOnOrder>
+ServedCommunicator* served_if(MPI_Comm comm, const DependsOnOrder& depends_on_order) {
   ServedCommunicator* const found = Communicators::of_this_process().find(comm, depends_on_order);
   return found != nullptr && found->communicator != nullptr ? found : nullptr;
+}
+
+ServedCommunicator* served(MPI_Comm comm) {
+  return served_if(comm, [](const ServedCommunicator&) { return false; });
 }
 
 const std::byte* bytes_at(const void* data) { return static_cast<const std::byte*>(data); }
@@ -164,8 +170,11 @@ ServedReduction served_reduction(MPI_Datatype type, MPI_Op op, Count count) {
 
 /// The communicator of a reduction, if that is served. Members connect before the first one that depends on
 /// the order, unless this rank's arguments are wrong: then others may not be in such a call.
-ServedCommunicator* served(MPI_Comm comm, const ServedReduction& reduction, bool is_legal) {
-  return served(comm, reduction.depends_on_order() && is_legal);
+/// `is_legal(group)` says whether they are.
+template <class IsLegal>
+ServedCommunicator* served(MPI_Comm comm, const ServedReduction& reduction, const IsLegal& is_legal) {
+  return served_if(
+      comm, [&](const ServedCommunicator& group) { return reduction.depends_on_order() && is_legal(group); });
 }
 
 /// What the members of a reduction by the MPI's operator gather, and what this one contributes.
@@ -175,12 +184,12 @@ struct Gathered {
 };
 
 Gathered begin_gathered(ServedCommunicator& group, const MpiReduction& reduction, const void* input) {
-  const std::size_t bytes = static_cast<std::size_t>(group.size) * reduction.stride;
-  group.gathered.resize(bytes + reduction.stride);
+  const std::size_t stride = reduction.stride();
+  const std::size_t bytes = static_cast<std::size_t>(group.size) * stride;
+  group.gathered.resize(bytes + stride);
   const std::span<std::byte> room(group.gathered);
-  if (reduction.bytes == reduction.stride) return {room.first(bytes), bytes_at(input)};
-  // What is behind the last element's data need not be the program's.
-  std::memcpy(room.data() + bytes, input, reduction.bytes);
+  if (reduction.is_whole()) return {room.first(bytes), bytes_at(input)};
+  reduction.copy(room.data() + bytes, input);
   return {room.first(bytes), room.data() + bytes};
 }
 
@@ -220,13 +229,18 @@ template <class Count>
 Outcome reduce(const void* input, void* output, Count count, MPI_Datatype type, MPI_Op op, int root,
                MPI_Comm comm) {
   const ServedReduction served_as = served_reduction(type, op, count);
-  ServedCommunicator* const group = served(comm, served_as, count >= 0 && input != nullptr);
+  const auto are_legal = [&](const ServedCommunicator& members) {
+    if (count < 0 || !is_root_of(members, root)) return false;
+    const bool is_root = members.rank == root;
+    return input != nullptr && (!is_root || output != nullptr) && !is_misplaced(input, is_root) &&
+           !is_misplaced(output, !is_root);
+  };
+  ServedCommunicator* const group = served(comm, served_as, are_legal);
   if (group == nullptr) return kForCommunicator;
   if (count < 0 || !is_root_of(*group, root)) return kForArguments;
+  const bool is_legal = are_legal(*group);
   const bool is_root = group->rank == root;
   const std::byte* const from = bytes_at(is_root && input == MPI_IN_PLACE ? output : input);
-  const bool lacks_memory = from == nullptr || (is_root && output == nullptr);
-  const bool is_legal = !lacks_memory && !is_misplaced(input, is_root) && !is_misplaced(output, !is_root);
   if (served_as.by_mpi) [[unlikely]] {
     const MpiReduction& reduction = *served_as.by_mpi;
     if (mpi_is_faster_by(reduction, group->size, true)) return kForSpeed;
@@ -235,7 +249,7 @@ Outcome reduce(const void* input, void* output, Count count, MPI_Datatype type, 
       const Gathered gathered = begin_gathered(*group, reduction, from);
       carry_out(*group->communicator,
                 call_of(CollectiveKind::kGather, gathered.own, is_root ? gathered.all.data() : nullptr,
-                        reduction.stride, DType::kUInt8, root));
+                        reduction.stride(), DType::kUInt8, root));
       if (is_root) combine(reduction, gathered.all, output);
     });
   }
@@ -256,11 +270,11 @@ template <class Count>
 Outcome allreduce(const void* input, void* output, Count count, MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
   const ServedReduction served_as = served_reduction(type, op, count);
   // One buffer without MPI_IN_PLACE is an error.
-  const bool has_buffers = input != nullptr && output != nullptr && input != output;
-  ServedCommunicator* const group = served(comm, served_as, count >= 0 && has_buffers);
+  const bool is_legal = input != nullptr && output != nullptr && input != output && !is_misplaced(output);
+  ServedCommunicator* const group =
+      served(comm, served_as, [&](const ServedCommunicator&) { return count >= 0 && is_legal; });
   if (group == nullptr) return kForCommunicator;
   if (count < 0) return kForArguments;
-  const bool is_legal = has_buffers && !is_misplaced(output);
   const std::byte* const from = bytes_at(input == MPI_IN_PLACE ? output : input);
   if (served_as.by_mpi) [[unlikely]] {
     const MpiReduction& reduction = *served_as.by_mpi;
@@ -269,7 +283,7 @@ Outcome allreduce(const void* input, void* output, Count count, MPI_Datatype typ
     return carry_out_as("MPI_Allreduce", comm, [&] {
       const Gathered gathered = begin_gathered(*group, reduction, from);
       carry_out(*group->communicator,
-                call_of(CollectiveKind::kAllGather, gathered.own, gathered.all.data(), reduction.stride));
+                call_of(CollectiveKind::kAllGather, gathered.own, gathered.all.data(), reduction.stride()));
       combine(reduction, gathered.all, output);
     });
   }
@@ -423,7 +437,8 @@ template <class Count>
 Outcome reduce_scatter(const void* input, void* output, const Count* counts, MPI_Datatype type, MPI_Op op,
                        MPI_Comm comm) {
   const ServedCommunicator* const group =
-      served(comm, served_reduction(type, op, Count{0}), counts != nullptr && input != output);
+      served(comm, served_reduction(type, op, Count{0}),
+             [&](const ServedCommunicator&) { return counts != nullptr && input != output; });
   if (group == nullptr) return kForCommunicator;
   if (counts == nullptr) return kForArguments;
   const std::span<const Count> all(counts, static_cast<std::size_t>(group->size));
@@ -436,13 +451,14 @@ Outcome reduce_scatter_block(const void* input, void* output, Count count, MPI_D
                              MPI_Comm comm) {
   const ServedReduction served_as = served_reduction(type, op, Count{0});
   const std::optional<Reduction>& reduction = served_as.by_kernel;
+  const bool is_legal = input != nullptr && output != nullptr && input != output && !is_misplaced(output);
   const ServedCommunicator* const group =
-      served(comm, served_as, count >= 0 && input != nullptr && output != nullptr && input != output);
+      served(comm, served_as, [&](const ServedCommunicator&) { return count >= 0 && is_legal; });
   if (group == nullptr) return kForCommunicator;
   if (count < 0) return kForArguments;
   if (!reduction) return kForElements;
   if (count == 0) return kDone;
-  if (input == nullptr || output == nullptr || input == output || is_misplaced(output)) return kForArguments;
+  if (!is_legal) return kForArguments;
   const std::size_t elements = static_cast<std::size_t>(count) * reduction->numbers;
   const bool in_place = input == MPI_IN_PLACE;
   return carry_out_as("MPI_Reduce_scatter_block", comm, [&] {

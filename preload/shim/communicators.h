@@ -47,11 +47,12 @@ class Communicators {
   [[nodiscard]] bool are_running() const noexcept { return is_running_.load(std::memory_order_acquire); }
 
   /// What there is for this communicator, of which this is a collective. Null: nothing.
-  /// `depends_on_order`: of its result, the bits do.
-  [[nodiscard]] ServedCommunicator* find(MPI_Comm comm, bool depends_on_order) {
+  /// `depends_on_order(found)`: of its result, the bits do.
+  template <class DependsOnOrder>
+  [[nodiscard]] ServedCommunicator* find(MPI_Comm comm, const DependsOnOrder& depends_on_order) {
     ServedCommunicator* const known = known_as(comm);
     if (known != nullptr && !known->is_decided) [[unlikely]]
-      decide(comm, *known, depends_on_order);
+      decide(comm, *known, depends_on_order(*known));
     return known;
   }
 

@@ -147,7 +147,6 @@ int PMPI_Type_commit(MPI_Datatype*);
 int PMPI_Type_free(MPI_Datatype*);
 int PMPI_Type_get_extent(MPI_Datatype, MPI_Aint*, MPI_Aint*);
 int PMPI_Type_get_true_extent(MPI_Datatype, MPI_Aint*, MPI_Aint*);
-int PMPI_Op_commutative(MPI_Op, int*);
 int PMPI_Reduce_local(const void*, void*, int, MPI_Datatype, MPI_Op);
 int PMPI_Pack_size(int, MPI_Datatype, MPI_Comm, int*);
 int PMPI_Pack(const void*, int, MPI_Datatype, void*, int, int*, MPI_Comm);

@@ -244,12 +244,6 @@ class Packable {
 
 // ---- operators
 
-/// Whether this is an operator. The MPI is told of one that is not, and calls an error handler.
-inline bool is_operator(MPI_Op op) {
-  int commutes = 0;
-  return PMPI_Op_commutative(op, &commutes) == MPI_SUCCESS;
-}
-
 /// `second` becomes `first op second`, element by element.
 inline void reduce_local(const void* first, void* second, std::size_t count, MPI_Datatype type, MPI_Op op) {
   check(PMPI_Reduce_local(first, second, static_cast<int>(count), type, op), "MPI_Reduce_local");

@@ -1,5 +1,6 @@
 #include "mpi_reductions.h"
 
+#include <cstdint>
 #include <cstring>
 
 #include "datatypes.h"
@@ -56,15 +57,30 @@ bool is_legal(OperatorKind op, MPI_Datatype type) noexcept {
   return false;
 }
 
-/// Bytes of one element to the end of its data, and to the next element. Gaps are those of a pair alone.
+/// Whether this can be one of the program's, which no list has.
+bool may_be_of_program(MPI_Op op) noexcept {
+#if defined(COHORT_ABI_MPICH)
+  // Two bits for where the object is, of which these are not built in, and four for what it is: an operator.
+  constexpr unsigned kOperator = 6;
+  const auto bits = static_cast<unsigned>(op);
+  return bits >> 30 >= 2 && (bits >> 26 & 0xf) == kOperator;
+#elif defined(COHORT_ABI_MPI_5)
+  constexpr std::uintptr_t kPredefined = 1 << 12;
+  return reinterpret_cast<std::uintptr_t>(op) >= kPredefined;
+#else
+  return op != nullptr;
+#endif
+}
+
+/// An element whose data is in one piece. Behind it there may be a gap, if it is a pair.
 struct ElementBytes {
   std::size_t data;
   std::size_t extent;
 };
 std::optional<ElementBytes> bytes_of(MPI_Datatype type) {
   if (is_pair(type)) {
-    const std::optional<std::size_t> data = mpi::type_span(type);
-    if (!data) return std::nullopt;
+    const std::optional<std::size_t> data = mpi::type_size(type);
+    if (!data || data != mpi::type_span(type)) return std::nullopt;
     return ElementBytes{*data, static_cast<std::size_t>(mpi::type_extent(type))};
   }
   const std::optional<Layout> layout = layout_of(type);
@@ -74,29 +90,37 @@ std::optional<ElementBytes> bytes_of(MPI_Datatype type) {
 
 }  // namespace
 
+void MpiReduction::copy(void* to, const void* from) const noexcept {
+  if (data == extent) {
+    std::memcpy(to, from, count * extent);
+    return;
+  }
+  for (std::size_t at = 0; at < count * extent; at += extent)
+    std::memcpy(static_cast<std::byte*>(to) + at, static_cast<const std::byte*>(from) + at, data);
+}
+
 std::optional<MpiReduction> mpi_reduction(MPI_Datatype type, MPI_Op op, std::size_t count) {
   if (count == 0 || count > kMostBytes) return std::nullopt;
   const OperatorKind kind = operator_kind(op);
   if (!is_legal(kind, type)) return std::nullopt;
+  if (kind == OperatorKind::kOfProgram && !may_be_of_program(op)) return std::nullopt;
   const std::optional<ElementBytes> element = bytes_of(type);
   if (!element || count * element->extent > kMostBytes) return std::nullopt;
-  if (kind == OperatorKind::kOfProgram && !mpi::is_operator(op)) return std::nullopt;
   const bool is_exact = kind == OperatorKind::kLogical || kind == OperatorKind::kBitwise;
-  const std::size_t stride = count * element->extent;
-  return MpiReduction{type, op, count, stride - element->extent + element->data, stride, is_exact};
+  return MpiReduction{type, op, count, element->data, element->extent, is_exact};
 }
 
 bool mpi_is_faster_by(const MpiReduction& reduction, int members, bool is_rooted) noexcept {
-  return members > kMostMembers || (is_rooted && reduction.stride <= kMostBytesOfFastReduce);
+  return members > kMostMembers || (is_rooted && reduction.stride() <= kMostBytesOfFastReduce);
 }
 
 void combine(const MpiReduction& reduction, std::span<std::byte> all, void* result) {
-  std::byte* const last = all.data() + all.size() - reduction.stride;
+  std::byte* const last = all.data() + all.size() - reduction.stride();
   for (std::byte* before = last; before != all.data();) {
-    before -= reduction.stride;
+    before -= reduction.stride();
     mpi::reduce_local(before, last, reduction.count, reduction.type, reduction.op);
   }
-  std::memcpy(result, last, reduction.bytes);
+  reduction.copy(result, last);
 }
 
 }  // namespace cohort::preload

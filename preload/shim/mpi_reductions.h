@@ -20,9 +20,16 @@ struct MpiReduction {
   MPI_Datatype type;
   MPI_Op op;
   std::size_t count;
-  std::size_t bytes;   ///< of the elements, to the end of the last one's data
-  std::size_t stride;  ///< the same with the gap behind the last one
+  std::size_t data;    ///< bytes of an element's data
+  std::size_t extent;  ///< bytes to the next element
   bool is_exact;       ///< all orders give the same bits
+
+  /// Bytes from one member's elements to the next one's: operators get memory that is aligned for all types.
+  [[nodiscard]] std::size_t stride() const noexcept { return (count * extent + 15) / 16 * 16; }
+  /// Whether a program's elements can be contributed from where they are.
+  [[nodiscard]] bool is_whole() const noexcept { return data == extent && count * extent == stride(); }
+  /// Copies elements without what is between them, which may be anybody's.
+  void copy(void* to, const void* from) const noexcept;
 };
 
 /// Nothing where MPI does not allow the operator for the datatype, where the data has gaps that may belong to

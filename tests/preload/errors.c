@@ -36,8 +36,13 @@ static int wrong_block(int rank, int elements, MPI_Comm comm) {
   return report(rank, status);
 }
 
+static void add(void* in, void* inout, int* count, MPI_Datatype* type) {
+  (void)type;
+  for (int i = 0; i < *count; ++i) ((double*)inout)[i] += ((double*)in)[i];
+}
+
 /* Without the library, too. */
-static int wrong_arguments(MPI_Comm comm) {
+static int wrong_arguments(int rank, MPI_Comm comm) {
   int size = 0, wrong = 0;
   MPI_Comm_size(comm, &size);
   wrong += class_of(MPI_Bcast(data, 100, MPI_DATATYPE_NULL, 0, comm)) != MPI_ERR_TYPE;
@@ -45,6 +50,18 @@ static int wrong_arguments(MPI_Comm comm) {
   wrong += class_of(MPI_Bcast(data, 100, MPI_DOUBLE, size, comm)) != MPI_ERR_ROOT;
   wrong += class_of(MPI_Allreduce(data, sums, 100, MPI_DOUBLE, MPI_OP_NULL, comm)) != MPI_ERR_OP;
   wrong += class_of(MPI_Allreduce(data, sums, 100, MPI_DOUBLE, MPI_BAND, comm)) != MPI_ERR_OP;
+  /* One rank alone: it is not to wait for the others. */
+  MPI_Comm fresh;
+  MPI_Op op;
+  MPI_Comm_dup(comm, &fresh); /* with its error handler */
+  MPI_Op_create(add, 1, &op);
+  if (rank == 1) {
+    wrong += class_of(MPI_Reduce(data, sums, 100, MPI_DOUBLE, op, size, fresh)) != MPI_ERR_ROOT;
+    wrong += class_of(MPI_Reduce(data, sums, 100, MPI_DOUBLE, MPI_SUM, -5, fresh)) != MPI_ERR_ROOT;
+    wrong += MPI_Reduce(data, MPI_IN_PLACE, 100, MPI_DOUBLE, op, 1, fresh) == MPI_SUCCESS;
+  }
+  MPI_Op_free(&op);
+  MPI_Comm_free(&fresh);
   if (wrong == 0) puts("all errors are right");
   return wrong;
 }
@@ -56,7 +73,7 @@ int main(int argc, char** argv) {
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   MPI_Allreduce(data, sums, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
   if (argc == 2 && strcmp(argv[1], "kill") == 0 && rank == 1) kill(getpid(), SIGKILL);
-  if (argc == 2 && strcmp(argv[1], "arguments") == 0) return wrong_arguments(MPI_COMM_WORLD) + MPI_Finalize();
+  if (argc == 2 && strcmp(argv[1], "arguments") == 0) return wrong_arguments(rank, MPI_COMM_WORLD) + MPI_Finalize();
   if (argc == 2 && strcmp(argv[1], "blocks") == 0) return wrong_block(rank, 3, MPI_COMM_WORLD) + MPI_Finalize();
   if (argc == 2 && strcmp(argv[1], "large-blocks") == 0) return wrong_block(rank, 100000, MPI_COMM_WORLD) + MPI_Finalize();
   const int status = MPI_Allreduce(data, sums, rank == 0 ? 1000 : 100, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);

@@ -3,6 +3,7 @@
    right. */
 #include <mpi.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,6 +28,30 @@ static void after(void* first, void* second, int* count, MPI_Datatype* type) {
   (void)type;
   for (int i = 0; i < *count; ++i) then[i] = (Line){before[i].a * then[i].a, before[i].b * then[i].a + then[i].b};
 }
+/* Rows of five numbers: operands are aligned for every type. */
+static void add_rows(void* in, void* inout, int* count, MPI_Datatype* type) {
+  (void)type;
+  CHECK((uintptr_t)in % 8 == 0 && (uintptr_t)inout % 8 == 0);
+  for (int i = 0; i < 5 * *count; ++i) ((int*)inout)[i] += ((int*)in)[i];
+}
+
+static void rows(MPI_Comm comm) {
+  MPI_Datatype row;
+  MPI_Op op;
+  MPI_Type_contiguous(5, MPI_INT, &row);
+  MPI_Type_commit(&row);
+  MPI_Op_create(add_rows, 1, &op);
+  int* const in = malloc(5 * sizeof(int));
+  int* const out = malloc(5 * sizeof(int));
+  for (int i = 0; i < 5; ++i) in[i] = rank + i;
+  MPI_Allreduce(in, out, 1, row, op, comm);
+  for (int i = 0; i < 5; ++i) CHECK(out[i] == size * (size - 1) / 2 + size * i);
+  free(out);
+  free(in);
+  MPI_Op_free(&op);
+  MPI_Type_free(&row);
+}
+
 static Line line_of(int m, int i) { return (Line){1 + (m + i) % 2, m + i}; }
 
 static void own_operator(MPI_Comm comm, int count) {
@@ -90,7 +115,7 @@ static void operators_of_mpi(MPI_Comm comm) {
   MPI_Allreduce(truths, said, 3, MPI_INT, MPI_LXOR, comm);
   CHECK(said[0] == size % 2 && said[1] == 1 && said[2] == 0);
   for (int count = 1; count < 4; ++count) {
-    /* What is behind the last number is not the MPI's: neither to read nor to write. */
+    /* What is behind a number is not the MPI's, behind the last one neither to read nor to write. */
     const size_t bytes = sizeof(Place) * (count - 1) + offsetof(Place, index) + sizeof(int);
     char* const in = malloc(bytes);
     char* const out = malloc(bytes + 4);
@@ -106,6 +131,7 @@ static void operators_of_mpi(MPI_Comm comm) {
       else
         MPI_Reduce(in, rank == root ? out : NULL, count, MPI_DOUBLE_INT, MPI_MAXLOC, root, comm);
       CHECK(memcmp(out + bytes, "\7\7\7\7", 4) == 0);
+      for (int i = 0; i + 1 < count; ++i) CHECK(memcmp(out + sizeof(Place) * (i + 1) - 4, "\7\7\7\7", 4) == 0);
       if (root >= 0 && rank != root) continue;
       for (int i = 0; i < count; ++i) {
         Place best = place_of(0, i), got;
@@ -119,6 +145,16 @@ static void operators_of_mpi(MPI_Comm comm) {
     free(out);
     free(in);
   }
+}
+
+static void small_pairs(MPI_Comm comm) {
+  struct {
+    short value, own;
+    int index;
+  } in[2] = {{(short)-rank, 1, rank}, {(short)rank, 2, rank}}, out[2] = {{0, 3, 0}, {0, 4, 0}};
+  MPI_Allreduce(in, out, 2, MPI_SHORT_INT, MPI_MAXLOC, comm);
+  CHECK(out[0].value == 0 && out[0].index == 0 && out[0].own == 3);
+  CHECK(out[1].value == size - 1 && out[1].index == size - 1 && out[1].own == 4);
 }
 
 static void long_doubles(MPI_Comm comm, int count) {
@@ -145,6 +181,8 @@ int main(int argc, char** argv) {
     MPI_Comm_size(comms[c], &size);
     for (int round = 0; round < 3; ++round) {
       operators_of_mpi(comms[c]);
+      small_pairs(comms[c]);
+      rows(comms[c]);
       for (int i = 0; i < 6; ++i) {
         own_operator(comms[c], sizes[i]);
         long_doubles(comms[c], sizes[i]);
