@@ -141,6 +141,9 @@ int PMPI_Abort(MPI_Comm, int);
 int PMPI_Iprobe(int, int, MPI_Comm, int*, MPI_Status*);
 int PMPI_Type_size_x(MPI_Datatype, MPI_Count*);
 int PMPI_Type_get_envelope(MPI_Datatype, int*, int*, int*, int*);
+// Of MPI 4; null where the library has none.
+[[gnu::weak]] int PMPI_Type_get_envelope_c(MPI_Datatype, MPI_Count*, MPI_Count*, MPI_Count*, MPI_Count*,
+                                           int*);
 int PMPI_Type_get_contents(MPI_Datatype, int, int, int, int*, MPI_Aint*, MPI_Datatype*);
 int PMPI_Type_create_hindexed(int, const int*, const MPI_Aint*, MPI_Datatype, MPI_Datatype*);
 int PMPI_Type_commit(MPI_Datatype*);

@@ -155,6 +155,9 @@ inline std::optional<std::size_t> type_size(MPI_Datatype type) {
   return static_cast<std::size_t>(bytes);
 }
 
+/// Of no datatype that repeats another one.
+constexpr int kSomeCombiner = -1;
+
 /// How a datatype was made.
 struct TypeEnvelope {
   int integers = 0;
@@ -171,6 +174,15 @@ struct TypeEnvelope {
 
 inline TypeEnvelope envelope_of(MPI_Datatype type) {
   TypeEnvelope made;
+  if (PMPI_Type_get_envelope_c != nullptr) {
+    // The other function takes it for an error where a datatype was made with large counts.
+    MPI_Count numbers[3] = {};
+    MPI_Count large_counts = 0;
+    check(
+        PMPI_Type_get_envelope_c(type, &numbers[0], &numbers[1], &large_counts, &numbers[2], &made.combiner),
+        "MPI_Type_get_envelope_c");
+    if (large_counts > 0) return {.combiner = kSomeCombiner};
+  }
   check(PMPI_Type_get_envelope(type, &made.integers, &made.addresses, &made.types, &made.combiner),
         "MPI_Type_get_envelope");
   return made;

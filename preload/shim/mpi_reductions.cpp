@@ -77,15 +77,12 @@ struct ElementBytes {
   std::size_t data;
   std::size_t extent;
 };
+/// Of predefined datatypes alone: members may have made others in different ways.
 std::optional<ElementBytes> bytes_of(MPI_Datatype type) {
-  if (is_pair(type)) {
-    const std::optional<std::size_t> data = mpi::type_size(type);
-    if (!data || data != mpi::type_span(type)) return std::nullopt;
-    return ElementBytes{*data, static_cast<std::size_t>(mpi::type_extent(type))};
-  }
-  const std::optional<Layout> layout = layout_of(type);
-  if (!layout || !layout->in_one_piece || layout->bytes == 0) return std::nullopt;
-  return ElementBytes{layout->bytes, layout->bytes};
+  if (!is_pair(type) && !element_kind(type)) return std::nullopt;
+  const std::optional<std::size_t> data = mpi::type_size(type);
+  if (!data || *data == 0 || data != mpi::type_span(type)) return std::nullopt;
+  return ElementBytes{*data, static_cast<std::size_t>(mpi::type_extent(type))};
 }
 
 }  // namespace

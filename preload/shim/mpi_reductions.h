@@ -32,8 +32,8 @@ struct MpiReduction {
   void copy(void* to, const void* from) const noexcept;
 };
 
-/// Nothing where MPI does not allow the operator for the datatype, where the data has gaps that may belong to
-/// others, and where `count` elements are more than are faster this way.
+/// Nothing where MPI does not allow the operator for the datatype, where that is not a predefined one or has
+/// a gap within its data, and where `count` elements are more than are faster this way.
 [[nodiscard]] std::optional<MpiReduction> mpi_reduction(MPI_Datatype type, MPI_Op op, std::size_t count);
 
 /// Whether the MPI is faster among so many members: there each that gets the result combines what all have

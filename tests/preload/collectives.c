@@ -459,6 +459,20 @@ static void constant_memory(MPI_Comm comm, int calls) {
   CHECK(resident_kib() - before < 512);
 }
 
+#if MPI_VERSION >= 4
+/* A row of ints that is made with a large count. */
+static void large_row(MPI_Comm comm) {
+  MPI_Datatype row;
+  int numbers[5];
+  MPI_Type_contiguous_c(5, MPI_INT, &row);
+  MPI_Type_commit(&row);
+  for (int i = 0; i < 5; ++i) numbers[i] = value(rank, i);
+  MPI_Bcast(numbers, 1, row, size - 1, comm);
+  for (int i = 0; i < 5; ++i) CHECK(numbers[i] == value(size - 1, i));
+  MPI_Type_free(&row);
+}
+#endif
+
 static void all_of(MPI_Comm comm) {
   MPI_Comm_rank(comm, &rank);
   MPI_Comm_size(comm, &size);
@@ -490,6 +504,9 @@ static void all_of(MPI_Comm comm) {
   rows_and_addresses(comm);
   for (int count = 1; count <= 128; count *= 4) rows_of_small_calls(comm, 100, count);
   messages_meanwhile(comm);
+#if MPI_VERSION >= 4
+  large_row(comm);
+#endif
   MPI_Barrier(comm);
 }
 
