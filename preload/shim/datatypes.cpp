@@ -100,7 +100,7 @@ std::optional<DType> floating_of(std::size_t bytes) noexcept {
 bool is_row_of_predefined(MPI_Datatype type) {
   if (predefined_types().find(type) != nullptr) return true;
   const mpi::TypeEnvelope made = mpi::envelope_of(type);
-  if (!made.repeats()) return false;
+  if (!made.repeats()) return made.is_number();
   MPI_Datatype repeated = mpi::repeated_type(type, made);
   const bool is_row = is_row_of_predefined(repeated);
   if (!mpi::envelope_of(repeated).is_predefined()) mpi::free_type(repeated);

@@ -30,6 +30,9 @@ inline constexpr int MPI_COMM_TYPE_SHARED = 0;
 inline constexpr int MPI_COMBINER_NAMED = 0;
 inline constexpr int MPI_COMBINER_DUP = 1;
 inline constexpr int MPI_COMBINER_CONTIGUOUS = 2;
+inline constexpr int MPI_COMBINER_F90_REAL = 14;
+inline constexpr int MPI_COMBINER_F90_COMPLEX = 15;
+inline constexpr int MPI_COMBINER_F90_INTEGER = 16;
 
 // Handles are the addresses of objects in the library.
 #define COHORT_HANDLE(Type, OPEN_MPI, MPICH, MPI_5) (reinterpret_cast<Type>(&OPEN_MPI))
@@ -66,6 +69,9 @@ inline constexpr int MPI_COMM_TYPE_SHARED = 1;
 inline constexpr int MPI_COMBINER_NAMED = 1;
 inline constexpr int MPI_COMBINER_DUP = 2;
 inline constexpr int MPI_COMBINER_CONTIGUOUS = 3;
+inline constexpr int MPI_COMBINER_F90_REAL = 15;
+inline constexpr int MPI_COMBINER_F90_COMPLEX = 16;
+inline constexpr int MPI_COMBINER_F90_INTEGER = 17;
 #define COHORT_HANDLE(Type, OPEN_MPI, MPICH, MPI_5) (static_cast<Type>(MPICH))
 inline void* const MPI_IN_PLACE = reinterpret_cast<void*>(-1);
 inline MPI_Status* const MPI_STATUS_IGNORE = reinterpret_cast<MPI_Status*>(1);
@@ -85,6 +91,9 @@ inline constexpr int MPI_COMM_TYPE_SHARED = 221;
 inline constexpr int MPI_COMBINER_NAMED = 101;
 inline constexpr int MPI_COMBINER_DUP = 102;
 inline constexpr int MPI_COMBINER_CONTIGUOUS = 103;
+inline constexpr int MPI_COMBINER_F90_REAL = 113;
+inline constexpr int MPI_COMBINER_F90_COMPLEX = 114;
+inline constexpr int MPI_COMBINER_F90_INTEGER = 115;
 #define COHORT_HANDLE(Type, OPEN_MPI, MPICH, MPI_5) (reinterpret_cast<Type>(std::uintptr_t{MPI_5}))
 inline void* const MPI_IN_PLACE = reinterpret_cast<void*>(1);
 inline MPI_Status* const MPI_STATUS_IGNORE = nullptr;

@@ -165,7 +165,12 @@ struct TypeEnvelope {
   int types = 0;
   int combiner = MPI_COMBINER_NAMED;
 
-  [[nodiscard]] bool is_predefined() const noexcept { return combiner == MPI_COMBINER_NAMED; }
+  /// A number of Fortran by its precision or range: predefined, but not by a name.
+  [[nodiscard]] bool is_number() const noexcept {
+    return combiner == MPI_COMBINER_F90_REAL || combiner == MPI_COMBINER_F90_COMPLEX ||
+           combiner == MPI_COMBINER_F90_INTEGER;
+  }
+  [[nodiscard]] bool is_predefined() const noexcept { return combiner == MPI_COMBINER_NAMED || is_number(); }
   /// A row of another one without gaps, or a duplicate.
   [[nodiscard]] bool repeats() const noexcept {
     return combiner == MPI_COMBINER_DUP || combiner == MPI_COMBINER_CONTIGUOUS;

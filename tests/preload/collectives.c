@@ -459,6 +459,21 @@ static void constant_memory(MPI_Comm comm, int calls) {
   CHECK(resident_kib() - before < 512);
 }
 
+/* Rows of a number that Fortran has by its digits, which is predefined: it must not be freed. */
+static void rows_of_fortran(MPI_Comm comm) {
+  MPI_Datatype number, row;
+  double numbers[3];
+  MPI_Type_create_f90_real(15, MPI_UNDEFINED, &number);
+  MPI_Type_contiguous(3, number, &row);
+  MPI_Type_commit(&row);
+  for (int i = 0; i < 3; ++i) numbers[i] = value(rank, i);
+  MPI_Bcast(numbers, 1, row, size - 1, comm);
+  for (int i = 0; i < 3; ++i) CHECK(numbers[i] == value(size - 1, i));
+  MPI_Bcast(numbers, 2, number, 0, comm);
+  for (int i = 0; i < 3; ++i) CHECK(numbers[i] == value(size - 1, i));
+  MPI_Type_free(&row);
+}
+
 #if MPI_VERSION >= 4
 /* A row of ints that is made with a large count. */
 static void large_row(MPI_Comm comm) {
@@ -504,6 +519,7 @@ static void all_of(MPI_Comm comm) {
   rows_and_addresses(comm);
   for (int count = 1; count <= 128; count *= 4) rows_of_small_calls(comm, 100, count);
   messages_meanwhile(comm);
+  rows_of_fortran(comm);
 #if MPI_VERSION >= 4
   large_row(comm);
 #endif
