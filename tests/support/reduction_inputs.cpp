@@ -1,5 +1,6 @@
 #include "reduction_inputs.h"
 
+#include <array>
 #include <bit>
 #include <cmath>
 #include <limits>
@@ -77,10 +78,17 @@ float nan_of(int rank) {
 
 double floating_value(int rank, std::size_t index, ReduceOp op) {
   const std::uint64_t bits = mixed(rank, index);
-  const double mantissa = 0.5 + std::ldexp(static_cast<double>(bits >> 11), -54);
+  const double mantissa = 0.5 + static_cast<double>(bits >> 11) * 0x1p-54;
   if (op == ReduceOp::kProd) return 2 * mantissa;
-  const int exponent = static_cast<int>(bits % 24) - 12;  // sums of eight stay finite in float16
-  return std::ldexp(bits % 3 == 0 ? -mantissa : mantissa, exponent);
+  constexpr std::array<double, 24> kPowers = [] {  // from 2^-12 on: sums of eight stay finite in float16
+    std::array<double, 24> powers{};
+    for (double power = 0x1p-12; double& element : powers) {
+      element = power;
+      power *= 2;
+    }
+    return powers;
+  }();
+  return (bits % 3 == 0 ? -mantissa : mantissa) * kPowers[bits % kPowers.size()];
 }
 
 template <class T>
