@@ -65,8 +65,8 @@ const StampClock& StampClock::of_this_process() noexcept {
 
 StampClock::StampClock() noexcept : counter_is_steady_(has_steady_counter()), first_(read_both()) {}
 
-// A thread that loses its core between the two clocks reads them milliseconds apart, so of several readings the one
-// that took the fewest ticks counts.
+// A thread that loses its core between the two clocks reads them milliseconds apart, so of several readings
+// the one that took the fewest ticks counts.
 StampClock::Reading StampClock::read_both() const noexcept {
   constexpr int kReadings = 5;
   Reading best{};
