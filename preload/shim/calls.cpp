@@ -148,8 +148,7 @@ bool find_blocks(std::vector<Elements>& blocks, const void* buffer, const Count*
   return true;
 }
 
-/// How Cohort carries a reduction out: by a kernel, or with the MPI's operator. Neither: the MPI does it. Of
-/// no elements there is nothing to do with an operator.
+/// How Cohort carries a reduction out: by a kernel, or with the MPI's operator. Neither: the MPI does it.
 struct ServedReduction {
   std::optional<Reduction> by_kernel;
   std::optional<MpiReduction> by_mpi;
@@ -159,6 +158,7 @@ struct ServedReduction {
   }
 };
 
+/// Of `count` elements; 0 where only a kernel could do it.
 template <class Count>
 ServedReduction served_reduction(MPI_Datatype type, MPI_Op op, Count count) {
   ServedReduction served{.by_kernel = reduction_of(type, op), .by_mpi = {}};

@@ -79,9 +79,13 @@ struct ElementBytes {
 };
 /// Of predefined datatypes alone: members may have made others in different ways.
 std::optional<ElementBytes> bytes_of(MPI_Datatype type) {
-  if (!is_pair(type) && !element_kind(type)) return std::nullopt;
+  if (element_kind(type)) {
+    const std::optional<Layout> layout = layout_of(type);
+    return layout ? std::optional(ElementBytes{layout->bytes, layout->bytes}) : std::nullopt;
+  }
+  if (!is_pair(type)) return std::nullopt;
   const std::optional<std::size_t> data = mpi::type_size(type);
-  if (!data || *data == 0 || data != mpi::type_span(type)) return std::nullopt;
+  if (!data || data != mpi::type_span(type)) return std::nullopt;
   return ElementBytes{*data, static_cast<std::size_t>(mpi::type_extent(type))};
 }
 

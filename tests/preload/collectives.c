@@ -9,15 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int rank, size, wrong;
-
-#define CHECK(condition)                                                                     \
-  do {                                                                                       \
-    if (!(condition)) {                                                                      \
-      if (++wrong < 5)                                                                       \
-        fprintf(stderr, "rank %d of %d, line %d: %s\n", rank, size, __LINE__, #condition);   \
-    }                                                                                        \
-  } while (0)
+#include "checks.h"
 
 /* Element i of member m. Sums of eight members fit a signed char, where Open MPI's would saturate. */
 static int value(int m, int i) { return 1 + m + i % 5; }

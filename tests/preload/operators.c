@@ -8,15 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int rank, size, wrong;
-
-#define CHECK(condition)                                                                     \
-  do {                                                                                       \
-    if (!(condition)) {                                                                      \
-      if (++wrong < 5)                                                                       \
-        fprintf(stderr, "rank %d of %d, line %d: %s\n", rank, size, __LINE__, #condition);   \
-    }                                                                                        \
-  } while (0)
+#include "checks.h"
 
 /* x -> a x + b. Carrying out one after the other is associative, and does not commute. */
 typedef struct {
@@ -28,7 +20,8 @@ static void after(void* first, void* second, int* count, MPI_Datatype* type) {
   (void)type;
   for (int i = 0; i < *count; ++i) then[i] = (Line){before[i].a * then[i].a, before[i].b * then[i].a + then[i].b};
 }
-/* Five at a time: operands are aligned for every type all the same. */
+
+/* Of five ints, 20 bytes: operands lie where larger numbers may all the same. */
 static void add(void* in, void* inout, int* count, MPI_Datatype* type) {
   (void)type;
   CHECK((uintptr_t)in % 8 == 0 && (uintptr_t)inout % 8 == 0);
