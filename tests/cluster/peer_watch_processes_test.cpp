@@ -46,8 +46,9 @@ class Processes {
   using Body = std::function<int(PeerWatch& watch)>;
 
   Processes(const std::vector<int>& nodes, const std::vector<Body>& bodies,
-            std::chrono::milliseconds silence = 1s, std::chrono::milliseconds beat = 50ms)
-      : silence_(silence), beat_(beat) {
+            std::chrono::milliseconds silence = 1s, std::chrono::milliseconds beat = 50ms,
+            std::chrono::milliseconds interrupt = 300ms)
+      : silence_(silence), beat_(beat), interrupt_(interrupt) {
     void* memory = ::mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     shared_ = new (memory) Shared();
     for (std::size_t rank = 0; rank < bodies.size(); ++rank) {
@@ -94,6 +95,7 @@ class Processes {
     const pid_t pid = ::fork();
     if (pid == 0) {
       ::dup2(ends[1], STDERR_FILENO);
+      std::signal(SIGINT, SIG_DFL);  // shells ignore it for what they start in the background
       PeerWatch watch(options(rank));
       ++shared_->ready;
       ::_exit(body(watch));
@@ -110,7 +112,7 @@ class Processes {
     options.grace = 0.4s;
     options.beat = beat_;
     options.silence = silence_;
-    options.interrupt = 300ms;
+    options.interrupt = interrupt_;
     options.exchange = [this, rank, round = 0](std::string_view blob) mutable {
       auto& blobs = shared_->blobs[round++];
       blob.copy(blobs[rank], sizeof blobs[rank] - 1);
@@ -124,6 +126,7 @@ class Processes {
 
   std::chrono::milliseconds silence_;
   std::chrono::milliseconds beat_;
+  std::chrono::milliseconds interrupt_;
   Shared* shared_;
   std::vector<WorkerInfo> workers_;
   std::vector<pid_t> pids_;
@@ -231,8 +234,10 @@ TEST(PeerWatchProcesses, IsNoJudgeOfOthersAfterAllWereStopped) {
 }
 
 TEST(PeerWatchProcesses, SaysNothingElseWhenTheWholeJobIsInterrupted) {
+  const auto until_all_have_their_signal = 10s;
   for (const int number : {SIGTERM, SIGINT}) {
-    Processes processes({0, 0, 1, 1}, std::vector<Processes::Body>(4, compute_for_ever));
+    Processes processes({0, 0, 1, 1}, std::vector<Processes::Body>(4, compute_for_ever), 1s, 50ms,
+                        until_all_have_their_signal);
     for (int rank = 3; rank >= 0; --rank) {
       processes.signal(rank, number);
       std::this_thread::sleep_for(10ms);
