@@ -102,6 +102,10 @@ std::size_t eager_bytes(const Communicator& communicator) noexcept {
   return base == nullptr ? 0 : base->eager_bytes();
 }
 
+void note_call_of_mpi(Communicator& communicator, const char* name) noexcept {
+  static_cast<CommunicatorBase&>(communicator).note_call_outside(name);
+}
+
 CollectiveCall call_of(CollectiveKind kind, const void* input, void* output, std::size_t elements,
                        DType dtype, int root) noexcept {
   CollectiveCall call;

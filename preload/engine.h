@@ -52,6 +52,9 @@ enum class ServedCalls {
 /// Up to so many bytes that a member contributes, those that only send do not wait in a rooted collective.
 [[nodiscard]] std::size_t eager_bytes(const Communicator& communicator) noexcept;
 
+/// The MPI is about to carry out a collective of these members, its function `name`; it stays valid.
+void note_call_of_mpi(Communicator& communicator, const char* name) noexcept;
+
 /// A call with these and nothing else.
 [[nodiscard]] CollectiveCall call_of(CollectiveKind kind, const void* input, void* output,
                                      std::size_t elements, DType dtype = DType::kUInt8,

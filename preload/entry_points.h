@@ -16,7 +16,12 @@
   COHORT_X(MPI_Reduce_scatter, 6)       \
   COHORT_X(MPI_Reduce_scatter_block, 6) \
   COHORT_X(MPI_Alltoall, 7)             \
-  COHORT_X(MPI_Alltoallv, 9)
+  COHORT_X(MPI_Alltoallv, 9)            \
+  COHORT_X(MPI_Gatherv, 9)              \
+  COHORT_X(MPI_Scatterv, 9)             \
+  COHORT_X(MPI_Alltoallw, 9)            \
+  COHORT_X(MPI_Scan, 6)                 \
+  COHORT_X(MPI_Exscan, 6)
 
 /// COHORT_X(NAME, ARGUMENTS): all functions of C.
 #define COHORT_C_ENTRY_POINTS(COHORT_X) \
@@ -43,7 +48,12 @@
   COHORT_X(MPI_Reduce_scatter_c, 6)               \
   COHORT_X(MPI_Reduce_scatter_block_c, 6)         \
   COHORT_X(MPI_Alltoall_c, 7)                     \
-  COHORT_X(MPI_Alltoallv_c, 9)
+  COHORT_X(MPI_Alltoallv_c, 9)                    \
+  COHORT_X(MPI_Gatherv_c, 9)                      \
+  COHORT_X(MPI_Scatterv_c, 9)                     \
+  COHORT_X(MPI_Alltoallw_c, 9)                    \
+  COHORT_X(MPI_Scan_c, 6)                         \
+  COHORT_X(MPI_Exscan_c, 6)
 
 /// COHORT_X(NAME, ARGUMENTS): the functions of Fortran, which have a place for the error code more. Only Open
 /// MPI's call those of C by their PMPI names, past us; MPICH's and Intel's call MPI_Bcast and so on.
@@ -69,7 +79,12 @@
   COHORT_X(mpi_reduce_scatter, 7)             \
   COHORT_X(mpi_reduce_scatter_block, 7)       \
   COHORT_X(mpi_alltoall, 8)                   \
-  COHORT_X(mpi_alltoallv, 10)
+  COHORT_X(mpi_alltoallv, 10)                 \
+  COHORT_X(mpi_gatherv, 10)                   \
+  COHORT_X(mpi_scatterv, 10)                  \
+  COHORT_X(mpi_alltoallw, 10)                 \
+  COHORT_X(mpi_scan, 7)                       \
+  COHORT_X(mpi_exscan, 7)
 
 /// COHORT_X(NAME, ARGUMENTS): mpif.h and `use mpi` with one or two underscores, and `use mpi_f08`, where the
 /// place for the error code may be null.

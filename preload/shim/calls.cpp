@@ -22,6 +22,7 @@ constexpr Outcome kDone{};
 constexpr Outcome kForCommunicator{.by = By::kMpiForCommunicator};
 constexpr Outcome kForElements{.by = By::kMpiForElements};
 constexpr Outcome kForSizes{.by = By::kMpiForSizes};
+constexpr Outcome kForKind{.by = By::kMpiForKind};
 constexpr Outcome kForSpeed{.by = By::kMpiForSpeed};
 constexpr Outcome kForArguments{.by = By::kMpiForArguments};
 
@@ -525,6 +526,34 @@ Outcome alltoallv(const void* input, const Count* input_counts, const Offset* in
   return is_done || outcome.status != MPI_SUCCESS ? outcome : kForSizes;
 }
 
+template <class Count, class Offset>
+Outcome gatherv(const void*, Count, MPI_Datatype, void*, const Count*, const Offset*, MPI_Datatype, int,
+                MPI_Comm comm) {
+  return served(comm) == nullptr ? kForCommunicator : kForKind;
+}
+
+template <class Count, class Offset>
+Outcome scatterv(const void*, const Count*, const Offset*, MPI_Datatype, void*, Count, MPI_Datatype, int,
+                 MPI_Comm comm) {
+  return served(comm) == nullptr ? kForCommunicator : kForKind;
+}
+
+template <class Count, class Offset>
+Outcome alltoallw(const void*, const Count*, const Offset*, const MPI_Datatype*, void*, const Count*,
+                  const Offset*, const MPI_Datatype*, MPI_Comm comm) {
+  return served(comm) == nullptr ? kForCommunicator : kForKind;
+}
+
+template <class Count>
+Outcome scan(const void*, void*, Count, MPI_Datatype, MPI_Op, MPI_Comm comm) {
+  return served(comm) == nullptr ? kForCommunicator : kForKind;
+}
+
+template <class Count>
+Outcome exscan(const void*, void*, Count, MPI_Datatype, MPI_Op, MPI_Comm comm) {
+  return served(comm) == nullptr ? kForCommunicator : kForKind;
+}
+
 #define COHORT_BOTH_COUNTS(Count, Offset)                                                                 \
   template Outcome bcast(void*, Count, MPI_Datatype, int, MPI_Comm);                                      \
   template Outcome reduce(const void*, void*, Count, MPI_Datatype, MPI_Op, int, MPI_Comm);                \
@@ -538,7 +567,15 @@ Outcome alltoallv(const void* input, const Count* input_counts, const Offset* in
   template Outcome reduce_scatter_block(const void*, void*, Count, MPI_Datatype, MPI_Op, MPI_Comm);       \
   template Outcome alltoall(const void*, Count, MPI_Datatype, void*, Count, MPI_Datatype, MPI_Comm);      \
   template Outcome alltoallv(const void*, const Count*, const Offset*, MPI_Datatype, void*, const Count*, \
-                             const Offset*, MPI_Datatype, MPI_Comm);
+                             const Offset*, MPI_Datatype, MPI_Comm);                                      \
+  template Outcome gatherv(const void*, Count, MPI_Datatype, void*, const Count*, const Offset*,          \
+                           MPI_Datatype, int, MPI_Comm);                                                  \
+  template Outcome scatterv(const void*, const Count*, const Offset*, MPI_Datatype, void*, Count,         \
+                            MPI_Datatype, int, MPI_Comm);                                                 \
+  template Outcome alltoallw(const void*, const Count*, const Offset*, const MPI_Datatype*, void*,        \
+                             const Count*, const Offset*, const MPI_Datatype*, MPI_Comm);                 \
+  template Outcome scan(const void*, void*, Count, MPI_Datatype, MPI_Op, MPI_Comm);                       \
+  template Outcome exscan(const void*, void*, Count, MPI_Datatype, MPI_Op, MPI_Comm);
 COHORT_BOTH_COUNTS(int, int)
 COHORT_BOTH_COUNTS(MPI_Count, MPI_Aint)
 

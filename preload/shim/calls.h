@@ -18,6 +18,7 @@ enum class By {
   kMpiForCommunicator,  ///< it has one rank, ranks on several nodes, or is an intercommunicator
   kMpiForElements,      ///< Cohort does not combine such elements by this operator, or may not
   kMpiForSizes,         ///< of blocks, that differ
+  kMpiForKind,          ///< Cohort has no such collective
   kMpiForSpeed,         ///< the MPI is faster
   kMpiForArguments,     ///< they are wrong, and the MPI says so
 };
@@ -78,5 +79,27 @@ template <class Count, class Offset>
 Outcome alltoallv(const void* input, const Count* input_counts, const Offset* input_offsets,
                   MPI_Datatype input_type, void* output, const Count* output_counts,
                   const Offset* output_offsets, MPI_Datatype output_type, MPI_Comm comm);
+
+// These are always the MPI's. They are here so that members who call another collective in their place find out.
+
+template <class Count, class Offset>
+Outcome gatherv(const void* input, Count input_count, MPI_Datatype input_type, void* output,
+                const Count* output_counts, const Offset* offsets, MPI_Datatype output_type, int root,
+                MPI_Comm comm);
+
+template <class Count, class Offset>
+Outcome scatterv(const void* input, const Count* input_counts, const Offset* offsets, MPI_Datatype input_type,
+                 void* output, Count output_count, MPI_Datatype output_type, int root, MPI_Comm comm);
+
+template <class Count, class Offset>
+Outcome alltoallw(const void* input, const Count* input_counts, const Offset* input_offsets,
+                  const MPI_Datatype* input_types, void* output, const Count* output_counts,
+                  const Offset* output_offsets, const MPI_Datatype* output_types, MPI_Comm comm);
+
+template <class Count>
+Outcome scan(const void* input, void* output, Count count, MPI_Datatype type, MPI_Op op, MPI_Comm comm);
+
+template <class Count>
+Outcome exscan(const void* input, void* output, Count count, MPI_Datatype type, MPI_Op op, MPI_Comm comm);
 
 }  // namespace cohort::preload

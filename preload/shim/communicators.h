@@ -67,6 +67,12 @@ class Communicators {
     if (known != nullptr && !known->is_decided) ++known->calls;
   }
 
+  /// The MPI is about to carry one out by its function `name`, which Cohort has left to it.
+  void note_left(MPI_Comm comm, const char* name) noexcept {
+    ServedCommunicator* const known = known_as(comm);
+    if (known != nullptr && known->communicator != nullptr) note_call_of_mpi(*known->communicator, name);
+  }
+
   [[nodiscard]] bool only_exact() const noexcept { return only_exact_; }
 
  private:

@@ -84,6 +84,13 @@ auto last_of(Arguments... arguments) {
   return std::get<sizeof...(Arguments) - 1>(std::tuple(arguments...));
 }
 
+/// A collective is about to be the MPI's although its communicator is served. Those with wrong arguments do not
+/// count, since one rank may make them alone.
+void note_left(const Outcome& outcome, const char* name, MPI_Comm comm) {
+  if (outcome.by != By::kMpiForCommunicator && outcome.by != By::kMpiForArguments)
+    Communicators::of_this_process().note_left(comm, name);
+}
+
 /// A collective that the MPI has carried out counts, until its communicator's members connect. Errors do not,
 /// since one rank may have them alone.
 void note(const Outcome& outcome, int status, MPI_Comm comm) {
@@ -107,6 +114,7 @@ struct Function<kName, kAttempt> {
   static int call(Arguments... arguments) {
     const Outcome outcome = attempt<kAttempt>(arguments...);
     if (outcome.served()) return outcome.status;
+    note_left(outcome, kName.text, last_of(arguments...));
     const int status = next(arguments...);
     note(outcome, status, last_of(arguments...));
     return status;
@@ -127,26 +135,37 @@ void report_calls() {
   {                                                                               \
     "MPI_" NAME, { &counts_of<&FUNCTION<int>>, &counts_of<&FUNCTION<MPI_Count>> } \
   }
+#define COHORT_LINE_V(NAME, FUNCTION)                                                            \
+  {                                                                                              \
+    "MPI_" NAME, { &counts_of<&FUNCTION<int, int>>, &counts_of<&FUNCTION<MPI_Count, MPI_Aint>> } \
+  }
   const Line lines[] = {
       {"MPI_Barrier", {&counts_of<&barrier>, nullptr}},
       COHORT_LINE("Bcast", bcast),
       COHORT_LINE("Reduce", reduce),
       COHORT_LINE("Allreduce", allreduce),
       COHORT_LINE("Allgather", allgather),
-      {"MPI_Allgatherv", {&counts_of<&allgatherv<int, int>>, &counts_of<&allgatherv<MPI_Count, MPI_Aint>>}},
+      COHORT_LINE_V("Allgatherv", allgatherv),
       COHORT_LINE("Gather", gather),
       COHORT_LINE("Scatter", scatter),
       COHORT_LINE("Reduce_scatter", reduce_scatter),
       COHORT_LINE("Reduce_scatter_block", reduce_scatter_block),
       COHORT_LINE("Alltoall", alltoall),
-      {"MPI_Alltoallv", {&counts_of<&alltoallv<int, int>>, &counts_of<&alltoallv<MPI_Count, MPI_Aint>>}},
+      COHORT_LINE_V("Alltoallv", alltoallv),
+      COHORT_LINE_V("Gatherv", gatherv),
+      COHORT_LINE_V("Scatterv", scatterv),
+      COHORT_LINE_V("Alltoallw", alltoallw),
+      COHORT_LINE("Scan", scan),
+      COHORT_LINE("Exscan", exscan),
   };
+#undef COHORT_LINE_V
 #undef COHORT_LINE
   // NOLINTEND(bugprone-macro-parentheses)
   static constexpr const char* kWhy[kWays] = {"by Cohort",
                                               "by the MPI for their communicator",
                                               "by the MPI for their operator or datatype",
                                               "by the MPI for blocks of different sizes",
+                                              "by the MPI for their kind",
                                               "by the MPI for speed",
                                               "by the MPI for wrong arguments"};
   for (const Line& line : lines) {
@@ -269,6 +288,8 @@ Argument from_fortran(void* argument) {
     return mpi::op_of(*static_cast<MPI_Fint*>(argument));
   else if constexpr (std::is_same_v<Argument, const int*>)
     return static_cast<const int*>(argument);
+  else if constexpr (std::is_same_v<Argument, const MPI_Datatype*>)
+    return nullptr;  // Fortran has numbers there, and only the MPI's own function reads them
   else
     return buffer_of(argument);
 }
@@ -286,6 +307,7 @@ struct FortranFunction<kName, kAttempt> {
     const Outcome outcome = attempt<kAttempt>(from_fortran<Arguments>(arguments)...);
     MPI_Fint status = outcome.status;
     if (!outcome.served()) {
+      note_left(outcome, kName.text, from_fortran<MPI_Comm>(last_of(arguments...)));
       next(arguments..., &status);
       note(outcome, status, from_fortran<MPI_Comm>(last_of(arguments...)));
     }
@@ -333,6 +355,10 @@ void* address_of(FunctionPointer function) {
   {"MPI_" NAME, address_of(&Function<"MPI_" NAME, &FUNCTION<int>>::call)}, {              \
     "MPI_" NAME "_c", address_of(&Function<"MPI_" NAME "_c", &FUNCTION<MPI_Count>>::call) \
   }
+#define COHORT_BOTH_V(NAME, FUNCTION)                                                               \
+  {"MPI_" NAME, address_of(&Function<"MPI_" NAME, &FUNCTION<int, int>>::call)}, {                   \
+    "MPI_" NAME "_c", address_of(&Function<"MPI_" NAME "_c", &FUNCTION<MPI_Count, MPI_Aint>>::call) \
+  }
 
 std::span<const Entry> c_entries() {
   static const Entry entries[] = {
@@ -352,15 +378,18 @@ std::span<const Entry> c_entries() {
       COHORT_BOTH("Reduce", reduce),
       COHORT_BOTH("Allreduce", allreduce),
       COHORT_BOTH("Allgather", allgather),
-      {"MPI_Allgatherv", address_of(&Function<"MPI_Allgatherv", &allgatherv<int, int>>::call)},
-      {"MPI_Allgatherv_c", address_of(&Function<"MPI_Allgatherv_c", &allgatherv<MPI_Count, MPI_Aint>>::call)},
+      COHORT_BOTH_V("Allgatherv", allgatherv),
       COHORT_BOTH("Gather", gather),
       COHORT_BOTH("Scatter", scatter),
       COHORT_BOTH("Reduce_scatter", reduce_scatter),
       COHORT_BOTH("Reduce_scatter_block", reduce_scatter_block),
       COHORT_BOTH("Alltoall", alltoall),
-      {"MPI_Alltoallv", address_of(&Function<"MPI_Alltoallv", &alltoallv<int, int>>::call)},
-      {"MPI_Alltoallv_c", address_of(&Function<"MPI_Alltoallv_c", &alltoallv<MPI_Count, MPI_Aint>>::call)},
+      COHORT_BOTH_V("Alltoallv", alltoallv),
+      COHORT_BOTH_V("Gatherv", gatherv),
+      COHORT_BOTH_V("Scatterv", scatterv),
+      COHORT_BOTH_V("Alltoallw", alltoallw),
+      COHORT_BOTH("Scan", scan),
+      COHORT_BOTH("Exscan", exscan),
   };
   return entries;
 }
@@ -413,6 +442,11 @@ std::span<const Entry> fortran_entries() {
       COHORT_FORTRAN("mpi_reduce_scatter_block", reduce_scatter_block<int>),
       COHORT_FORTRAN("mpi_alltoall", alltoall<int>),
       COHORT_FORTRAN("mpi_alltoallv", alltoallv<int, int>),
+      COHORT_FORTRAN("mpi_gatherv", gatherv<int, int>),
+      COHORT_FORTRAN("mpi_scatterv", scatterv<int, int>),
+      COHORT_FORTRAN("mpi_alltoallw", alltoallw<int, int>),
+      COHORT_FORTRAN("mpi_scan", scan<int>),
+      COHORT_FORTRAN("mpi_exscan", exscan<int>),
   };
   return entries;
 }

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "checks.h"
 
@@ -409,6 +410,29 @@ static void messages_meanwhile(MPI_Comm comm) {
   CHECK(sum == size * (size + 1) / 2);
 }
 
+/* Collectives of Cohort's and of the MPI's in turns. Each rank is late at times, and those that only send go ahead. */
+static void both_in_turns(MPI_Comm comm) {
+  int counts[64], offsets[64], all[64];
+  for (int m = 0; m < size; ++m) counts[m] = 1, offsets[m] = m;
+  for (int i = 0; i < 4 * size; ++i) {
+    if (i % size == rank) usleep(3000);
+    const int root = (i + 1) % size;
+    int own = rank + i, sum = 0, back = 0;
+    MPI_Allreduce(&own, &sum, 1, MPI_INT, MPI_SUM, comm);
+    CHECK(sum == size * (size - 1) / 2 + i * size);
+    MPI_Scan(&own, &sum, 1, MPI_INT, MPI_MAX, comm);
+    CHECK(sum == own);
+    MPI_Gatherv(&own, 1, MPI_INT, all, counts, offsets, MPI_INT, root, comm);
+    MPI_Bcast(&sum, 1, MPI_INT, root, comm);
+    CHECK(sum == root + i);
+    MPI_Scatterv(all, counts, offsets, MPI_INT, &back, 1, MPI_INT, root, comm);
+    CHECK(back == own);
+    MPI_Exscan(&own, &sum, 1, MPI_INT, MPI_MAX, comm);
+    CHECK(rank == 0 || sum == own - 1);
+    MPI_Barrier(comm);
+  }
+}
+
 /* Rows of calls in which ranks that only send need not wait, with nothing between them that they all wait for. */
 static void rows_of_small_calls(MPI_Comm comm, int calls, int count) {
   double in[128], out[128];
@@ -511,6 +535,7 @@ static void all_of(MPI_Comm comm) {
   rows_and_addresses(comm);
   for (int count = 1; count <= 128; count *= 4) rows_of_small_calls(comm, 100, count);
   messages_meanwhile(comm);
+  both_in_turns(comm);
   rows_of_fortran(comm);
 #if MPI_VERSION >= 4
   large_row(comm);

@@ -1,5 +1,6 @@
 /* Calls that cannot end well. `errors differ`: rank 0 makes a larger all-reduce than the others; `errors kill`:
    rank 1 ends itself; `errors blocks` and `errors large-blocks`: rank 1 sends rank 0 more than that expects;
+   `errors astray larger` and `errors astray other`: all ranks but the first call what only the MPI carries out;
    `errors arguments`: each call has one that is wrong, which the MPI reports. With an error handler that returns,
    every other rank gets an error whose text names it. */
 #include <mpi.h>
@@ -25,6 +26,11 @@ static int report(int rank, int status) {
   return status == MPI_SUCCESS ? 0 : 3;
 }
 
+static void add(void* in, void* inout, int* count, MPI_Datatype* type) {
+  (void)type;
+  for (int i = 0; i < *count; ++i) ((double*)inout)[i] += ((double*)in)[i];
+}
+
 /* Of few elements, or of many. The communicator can be used afterwards. */
 static int wrong_block(int rank, int elements, MPI_Comm comm) {
   static double data[100000], sums[100000];
@@ -36,9 +42,19 @@ static int wrong_block(int rank, int elements, MPI_Comm comm) {
   return report(rank, status);
 }
 
-static void add(void* in, void* inout, int* count, MPI_Datatype* type) {
-  (void)type;
-  for (int i = 0; i < *count; ++i) ((double*)inout)[i] += ((double*)in)[i];
+/* Sizes on both sides of a limit, so that rank 0 waits in Cohort and the others in the MPI, or another function there. */
+static int astray(int rank, const char* how, MPI_Comm comm) {
+  int status = MPI_SUCCESS;
+  if (strcmp(how, "larger") == 0) {
+    MPI_Op op;
+    MPI_Op_create(add, 1, &op);
+    status = MPI_Allreduce(data, sums, rank == 0 ? 100 : 1000, MPI_DOUBLE, op, comm);
+  } else if (rank == 0) {
+    status = MPI_Barrier(comm);
+  } else {
+    MPI_Scan(data, sums, 10, MPI_DOUBLE, MPI_SUM, comm);
+  }
+  return report(rank, status);
 }
 
 /* Without the library, too. */
@@ -76,6 +92,7 @@ int main(int argc, char** argv) {
   if (argc == 2 && strcmp(argv[1], "arguments") == 0) return wrong_arguments(rank, MPI_COMM_WORLD) + MPI_Finalize();
   if (argc == 2 && strcmp(argv[1], "blocks") == 0) return wrong_block(rank, 3, MPI_COMM_WORLD) + MPI_Finalize();
   if (argc == 2 && strcmp(argv[1], "large-blocks") == 0) return wrong_block(rank, 100000, MPI_COMM_WORLD) + MPI_Finalize();
+  if (argc == 3 && strcmp(argv[1], "astray") == 0) _exit(astray(rank, argv[2], MPI_COMM_WORLD));
   const int status = MPI_Allreduce(data, sums, rank == 0 ? 1000 : 100, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
   const int result = report(rank, status);
   /* The launcher ends all when the first one ends. By its PMPI name it is not the library's, whose communicator has failed. */

@@ -106,6 +106,14 @@ for rank in 1 2; do
     fail "large blocks: rank $rank is not told who: $said"
 done
 
+# Whose call is Cohort's finds out that the others are in one of the MPI's.
+for other in larger:MPI_Allreduce other:MPI_Scan; do
+  run 3 "$errors" astray "${other%:*}"
+  [[ $status == 3 ]] || fail "astray, $other: status $status: $said"
+  [[ $said =~ "rank 0: MPI_ERR_OTHER: "[^$'\n']*" others ${other#*:}, which is not carried out here: member 1 ("[^$'\n']*", member 2 (" ]] ||
+    fail "astray, $other: rank 0 is not told who: $said"
+done
+
 run 2 "$errors" arguments
 [[ $status == 0 ]] || fail "arguments: status $status: $said"
 contains "all errors are right" "$said"

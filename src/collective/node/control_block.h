@@ -159,12 +159,20 @@ struct PriorityBlock {
   alignas(4096) std::array<std::array<std::byte, kAllPayloadsBytes>, 2> all_payloads;
 };
 
+/// The calls of all members that something else carries out (CommunicatorBase::note_call_outside).
+struct CallsOutside {
+  /// {how many so far, collectives that the member had called here before the latest one}, 32 bits each.
+  std::atomic<std::uint64_t> word{0};
+  std::array<std::atomic<char>, 32> latest{};  ///< its name
+};
+
 /// All that a member shows the others.
 struct ControlBlock {
   /// This member has left the communicator.
   alignas(kFlagSpacing) std::atomic<bool> left{false};
   /// How many of the others will not look at this control block any more; they count themselves.
   std::atomic<int> departures{0};
+  CallsOutside outside;
 
   alignas(kFlagSpacing) FailureRecord failure;
   alignas(kFlagSpacing) std::array<Envelope, kEnvelopes> envelopes;

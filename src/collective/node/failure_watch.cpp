@@ -39,6 +39,7 @@ FailureWatch::FailureWatch(NodeGroup& group, int local_rank, Priority priority, 
     : group_(group),
       open_(open),
       priority_(priority),
+      local_rank_(local_rank),
       priority_blocks_(group.priority_blocks(priority).data()),
       own_(*priority_blocks_[local_rank]),
       group_failure_(group.control_block(0).failure.state) {}
@@ -55,6 +56,7 @@ void FailureWatch::check(const CollectiveCall& call, const Waiting& waiting) {
   if (waiting.waited() >= kLongWait) record_purpose(call);
   notice_difference();
   require_nobody_left(call);
+  require_nobody_outside(call);
   // A late member may wait for other nodes; then this node alone cannot tell which members are missing.
   if (inter_node_ == nullptr) require_nobody_late(call, waiting);
 }
@@ -260,6 +262,40 @@ void FailureWatch::require_nobody_left(const CollectiveCall& call) {
           "ended their part, or they make fewer calls",
           name_of(call), describe(open_.as_called(call)),
           list_members(open_.as_called(call), left, group_.members()))));
+}
+
+/// A member that had called as many collectives here, but more outside, has called something else in the place
+/// of the open one. It may be there for ever, or have gone on.
+void FailureWatch::require_nobody_outside(const CollectiveCall& call) {
+  const auto word_of = [this](int member) {
+    return group_.control_block(member).outside.word.load(std::memory_order_acquire);
+  };
+  const auto own = static_cast<std::uint32_t>(word_of(local_rank_) >> 32);
+  std::vector<int> outside;
+  std::string name;
+  for (int member = 0; member < group_.size(); ++member) {
+    const std::uint64_t word = word_of(member);
+    const auto more = static_cast<std::int32_t>(static_cast<std::uint32_t>(word >> 32) - own);
+    if (more <= 0 || static_cast<std::uint32_t>(word) != static_cast<std::uint32_t>(open_.number)) continue;
+    if (outside.empty()) {
+      for (const std::atomic<char>& letter : group_.control_block(member).outside.latest) {
+        const char next = letter.load(std::memory_order_relaxed);
+        if (next == '\0') break;
+        name += next;
+      }
+    }
+    outside.push_back(group_.rank_of(member));
+  }
+  if (outside.empty()) return;
+  const int first = outside.front();
+  const CollectiveCall& called = open_.as_called(call);
+  const int own_rank = group_.rank_of(local_rank_);
+  fail(InvalidArgument(
+      ErrorOrigin{name_of(call), first, group_.host_of(first)},
+      fmt::format("{}: members disagree: {} called {}, others {}, which is not carried out here: {}. All "
+                  "members must make the same calls in the same order",
+                  name_of(call), list_members(called, {&own_rank, 1}, group_.members()), describe(called),
+                  name, list_members(called, outside, group_.members()))));
 }
 
 // ---- errors

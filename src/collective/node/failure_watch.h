@@ -95,12 +95,14 @@ class FailureWatch {
   void notice_difference() noexcept;
   void answer_questions();
   void require_nobody_left(const CollectiveCall& call);
+  void require_nobody_outside(const CollectiveCall& call);
   void require_nobody_late(const CollectiveCall& call, const Waiting& waiting);
   [[nodiscard]] Error in_call(const CollectiveCall& call, const Error& error) const;
 
   NodeGroup& group_;
   OpenCall& open_;
   Priority priority_;
+  int local_rank_;
   PriorityBlock* const* priority_blocks_;  ///< the group's for this priority, by local rank
   PriorityBlock& own_;
   const std::atomic<FailureRecord::State>& group_failure_;

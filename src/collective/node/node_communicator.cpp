@@ -191,6 +191,19 @@ std::shared_ptr<NodeCommunicatorImpl::Operation> NodeCommunicatorImpl::find_unhe
   return cohort::find_unheld(messages_);
 }
 
+void NodeCommunicatorImpl::note_call_outside(const char* name) noexcept {
+  CallsOutside& calls = group().control_block(position().rank).outside;
+  if (name != latest_outside_) {
+    latest_outside_ = name;
+    std::size_t at = 0;
+    for (; at + 1 < calls.latest.size() && name[at] != '\0'; ++at)
+      calls.latest[at].store(name[at], std::memory_order_relaxed);
+    calls.latest[at].store('\0', std::memory_order_relaxed);
+  }
+  const std::uint64_t count = (calls.word.load(std::memory_order_relaxed) >> 32) + 1;
+  calls.word.store(count << 32 | (calls_ & 0xffff'ffff), std::memory_order_release);
+}
+
 void NodeCommunicatorImpl::run(const CollectiveCall& call) {
   if (is_message(call.kind)) return start(call).wait();
   Endpoint& endpoint = this->endpoint(call.priority);

@@ -57,6 +57,8 @@ class NodeCommunicatorImpl : public std::enable_shared_from_this<NodeCommunicato
     return endpoints_.front().is_eager() ? kEagerCallBytes : 0;
   }
 
+  void note_call_outside(const char* name) noexcept;
+
   void run(const CollectiveCall& call);
   [[nodiscard]] Work start(const CollectiveCall& call);
   /// The context ids that are free on this member, for a group over several nodes.
@@ -135,6 +137,7 @@ class NodeCommunicatorImpl : public std::enable_shared_from_this<NodeCommunicato
   // From here on what holds calls: their tasks use all of the above, to their ends.
   std::array<Collectives, kPriorities> collectives_;  ///< by priority
   std::uint64_t calls_ = 0;                           ///< collectives of all priorities
+  const char* latest_outside_ = nullptr;            ///< the name of the latest call outside
   std::list<std::shared_ptr<Operation>> messages_;
   /// Memory of failed calls: others may still read and write it, if they were stopped in the middle.
   std::vector<std::shared_ptr<const void>> failed_;
@@ -184,6 +187,7 @@ class NodeCommunicator final : public CommunicatorBase {
   [[nodiscard]] const std::shared_ptr<NodeCommunicatorImpl>& impl() const noexcept { return impl_; }
 
   [[nodiscard]] std::size_t eager_bytes() const noexcept override { return impl_->eager_bytes(); }
+  void note_call_outside(const char* name) noexcept override { impl_->note_call_outside(name); }
 
   void abort(const Error& error) override { impl_->abort(error); }
   [[nodiscard]] std::optional<Error> failure() override { return impl_->failure(); }
