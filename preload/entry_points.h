@@ -3,7 +3,7 @@
 // call needs to be passed on, whichever MPI it is for.
 #pragma once
 
-/// COHORT_X(NAME, ARGUMENTS): the collectives of C.
+/// COHORT_X(NAME, ARGUMENTS): the collectives of C that Cohort may carry out.
 #define COHORT_C_COLLECTIVES(COHORT_X)  \
   COHORT_X(MPI_Barrier, 1)              \
   COHORT_X(MPI_Bcast, 5)                \
@@ -16,11 +16,14 @@
   COHORT_X(MPI_Reduce_scatter, 6)       \
   COHORT_X(MPI_Reduce_scatter_block, 6) \
   COHORT_X(MPI_Alltoall, 7)             \
-  COHORT_X(MPI_Alltoallv, 9)            \
-  COHORT_X(MPI_Gatherv, 9)              \
-  COHORT_X(MPI_Scatterv, 9)             \
-  COHORT_X(MPI_Alltoallw, 9)            \
-  COHORT_X(MPI_Scan, 6)                 \
+  COHORT_X(MPI_Alltoallv, 9)
+
+/// COHORT_X(NAME, ARGUMENTS): those that stay the MPI's.
+#define COHORT_C_COLLECTIVES_OF_MPI(COHORT_X) \
+  COHORT_X(MPI_Gatherv, 9)                    \
+  COHORT_X(MPI_Scatterv, 9)                   \
+  COHORT_X(MPI_Alltoallw, 9)                  \
+  COHORT_X(MPI_Scan, 6)                       \
   COHORT_X(MPI_Exscan, 6)
 
 /// COHORT_X(NAME, ARGUMENTS): all functions of C.
@@ -33,7 +36,8 @@
   COHORT_X(MPI_Win_create, 6)           \
   COHORT_X(MPI_Win_allocate, 6)         \
   COHORT_X(MPI_Win_create_dynamic, 3)   \
-  COHORT_C_COLLECTIVES(COHORT_X)
+  COHORT_C_COLLECTIVES(COHORT_X)        \
+  COHORT_C_COLLECTIVES_OF_MPI(COHORT_X)
 
 /// COHORT_X(NAME, ARGUMENTS): those of MPI 4, whose counts are larger than an int. In a library of their own,
 /// since programs ask whether their MPI has these functions by looking for them.
