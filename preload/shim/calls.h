@@ -80,7 +80,8 @@ Outcome alltoallv(const void* input, const Count* input_counts, const Offset* in
                   MPI_Datatype input_type, void* output, const Count* output_counts,
                   const Offset* output_offsets, MPI_Datatype output_type, MPI_Comm comm);
 
-// These are always the MPI's. They are here so that members who call another collective in their place find out.
+// These are always the MPI's. They are here so that members who call another collective in their place find
+// out.
 
 template <class Count, class Offset>
 Outcome gatherv(const void* input, Count input_count, MPI_Datatype input_type, void* output,

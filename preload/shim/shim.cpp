@@ -12,6 +12,7 @@
 #include <initializer_list>
 #include <span>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <type_traits>
 
@@ -84,8 +85,8 @@ auto last_of(Arguments... arguments) {
   return std::get<sizeof...(Arguments) - 1>(std::tuple(arguments...));
 }
 
-/// A collective is about to be the MPI's although its communicator is served. Those with wrong arguments do not
-/// count, since one rank may make them alone.
+/// A collective is about to be the MPI's although its communicator is served. Those with wrong arguments do
+/// not count, since one rank may make them alone.
 void note_left(const Outcome& outcome, const char* name, MPI_Comm comm) {
   if (outcome.by != By::kMpiForCommunicator && outcome.by != By::kMpiForArguments)
     Communicators::of_this_process().note_left(comm, name);
@@ -294,6 +295,18 @@ Argument from_fortran(void* argument) {
     return buffer_of(argument);
 }
 
+/// MPI_Scan, of mpi_scan_, mpi_scan__ and mpi_scan_f08_.
+template <std::size_t kSize>
+constexpr Name<kSize> name_in_c(Name<kSize> name) {
+  constexpr std::string_view kFortran2008 = "_f08_";
+  std::string_view left(name.text, kSize - 1);
+  if (left.ends_with(kFortran2008)) left.remove_suffix(kFortran2008.size());
+  while (left.ends_with('_')) left.remove_suffix(1);
+  name.text[left.size()] = '\0';
+  for (const std::size_t letter : {0U, 1U, 2U, 4U}) name.text[letter] += 'A' - 'a';
+  return name;
+}
+
 template <class>
 using Pointer = void*;
 
@@ -307,13 +320,14 @@ struct FortranFunction<kName, kAttempt> {
     const Outcome outcome = attempt<kAttempt>(from_fortran<Arguments>(arguments)...);
     MPI_Fint status = outcome.status;
     if (!outcome.served()) {
-      note_left(outcome, kName.text, from_fortran<MPI_Comm>(last_of(arguments...)));
+      note_left(outcome, kNameInC.text, from_fortran<MPI_Comm>(last_of(arguments...)));
       next(arguments..., &status);
       note(outcome, status, from_fortran<MPI_Comm>(last_of(arguments...)));
     }
     if (error != nullptr) *error = status;
   }
   static inline Next<void (*)(Pointer<Arguments>..., MPI_Fint*)> next{kName.text};
+  static constexpr Name kNameInC = name_in_c(kName);
 };
 
 /// MPI_Init and the like, whose arguments are the MPI's own affair.

@@ -35,8 +35,8 @@ class CommunicatorBase : public Communicator {
   [[nodiscard]] virtual std::size_t eager_bytes() const noexcept { return 0; }
 
   /// This member is about to make a call of all members that something else carries out; `name`, which stays
-  /// valid, is what errors say of it. Members that call a collective here in its place then fail with an error
-  /// that names this one, if they wait.
+  /// valid, is what errors say of it. Members that call a collective here in its place then fail with an
+  /// error that names this one, if they wait.
   virtual void note_call_outside(const char* /*name*/) noexcept {}
 
   /// A barrier of `communicator` in which the members agree on `call`, whose data is moved by something else.

@@ -264,8 +264,8 @@ void FailureWatch::require_nobody_left(const CollectiveCall& call) {
           list_members(open_.as_called(call), left, group_.members()))));
 }
 
-/// A member that had called as many collectives here, but more outside, has called something else in the place
-/// of the open one. It may be there for ever, or have gone on.
+/// A member that had called as many collectives here, but more outside, has called something else in the
+/// place of the open one. It may be there for ever, or have gone on.
 void FailureWatch::require_nobody_outside(const CollectiveCall& call) {
   const auto word_of = [this](int member) {
     return group_.control_block(member).outside.word.load(std::memory_order_acquire);

@@ -137,7 +137,7 @@ class NodeCommunicatorImpl : public std::enable_shared_from_this<NodeCommunicato
   // From here on what holds calls: their tasks use all of the above, to their ends.
   std::array<Collectives, kPriorities> collectives_;  ///< by priority
   std::uint64_t calls_ = 0;                           ///< collectives of all priorities
-  const char* latest_outside_ = nullptr;            ///< the name of the latest call outside
+  const char* latest_outside_ = nullptr;              ///< the name of the latest call outside
   std::list<std::shared_ptr<Operation>> messages_;
   /// Memory of failed calls: others may still read and write it, if they were stopped in the middle.
   std::vector<std::shared_ptr<const void>> failed_;
