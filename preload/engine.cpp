@@ -106,6 +106,10 @@ void note_call_of_mpi(Communicator& communicator, const char* name) noexcept {
   static_cast<CommunicatorBase&>(communicator).note_call_outside(name);
 }
 
+void take_back_call_of_mpi(Communicator& communicator) noexcept {
+  static_cast<CommunicatorBase&>(communicator).take_back_call_outside();
+}
+
 CollectiveCall call_of(CollectiveKind kind, const void* input, void* output, std::size_t elements,
                        DType dtype, int root) noexcept {
   CollectiveCall call;

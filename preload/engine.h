@@ -54,6 +54,8 @@ enum class ServedCalls {
 
 /// The MPI is about to carry out a collective of these members, its function `name`; it stays valid.
 void note_call_of_mpi(Communicator& communicator, const char* name) noexcept;
+/// The MPI has refused the latest one, to this member alone.
+void take_back_call_of_mpi(Communicator& communicator) noexcept;
 
 /// A call with these and nothing else.
 [[nodiscard]] CollectiveCall call_of(CollectiveKind kind, const void* input, void* output,

@@ -73,6 +73,12 @@ class Communicators {
     if (known != nullptr && known->communicator != nullptr) note_call_of_mpi(*known->communicator, name);
   }
 
+  /// It has refused that.
+  void take_back_left(MPI_Comm comm) noexcept {
+    ServedCommunicator* const known = known_as(comm);
+    if (known != nullptr && known->communicator != nullptr) take_back_call_of_mpi(*known->communicator);
+  }
+
   [[nodiscard]] bool only_exact() const noexcept { return only_exact_; }
 
  private:

@@ -40,11 +40,12 @@ class PredefinedTypes {
   }
 
  private:
-  static constexpr std::size_t kPlaces = 256;
+  /// So many that hardly two datatypes have the same one.
+  static constexpr std::size_t kPlaces = 1024;
 
   static std::size_t place_of(MPI_Datatype type) noexcept {
     const auto value = (std::uint64_t)type;  // NOLINT: a pointer or a number, as the ABI has it
-    return (value * 0x9e3779b97f4a7c15) >> 56;
+    return (value * 0x9e3779b97f4a7c15) >> 54;
   }
 
   void add(const Predefined& what) {

@@ -98,11 +98,31 @@ inline void* attribute(MPI_Comm comm, int keyval) {
 
 // ---- errors
 
-/// A new code, of class MPI_ERR_OTHER, with this text.
+inline int error_class(int code) {
+  int of_code = code;
+  check(PMPI_Error_class(code, &of_code), "MPI_Error_class");
+  return of_code;
+}
+
+inline std::string error_text(int code) {
+  std::string text(MPI_MAX_ERROR_STRING, '\0');
+  int length = 0;
+  check(PMPI_Error_string(code, text.data(), &length), "MPI_Error_string");
+  text.resize(static_cast<std::size_t>(length));
+  return text;
+}
+
+/// A new code, of class MPI_ERR_OTHER, with this text. Codes of that class have others' texts in MPICH 4.0;
+/// there it is of a class of its own.
 inline int make_error(std::string text) {
   text.resize(std::min(text.size(), static_cast<std::size_t>(MPI_MAX_ERROR_STRING) - 1));
+  int of_code = MPI_ERR_OTHER;
   int code = MPI_ERR_OTHER;
-  check(PMPI_Add_error_code(MPI_ERR_OTHER, &code), "MPI_Add_error_code");
+  check(PMPI_Add_error_code(of_code, &code), "MPI_Add_error_code");
+  check(PMPI_Add_error_string(code, text.c_str()), "MPI_Add_error_string");
+  if (error_text(code) == text) return code;
+  check(PMPI_Add_error_class(&of_code), "MPI_Add_error_class");
+  check(PMPI_Add_error_code(of_code, &code), "MPI_Add_error_code");
   check(PMPI_Add_error_string(code, text.c_str()), "MPI_Add_error_string");
   return code;
 }

@@ -85,18 +85,26 @@ auto last_of(Arguments... arguments) {
   return std::get<sizeof...(Arguments) - 1>(std::tuple(arguments...));
 }
 
-/// A collective is about to be the MPI's although its communicator is served. Those with wrong arguments do
-/// not count, since one rank may make them alone.
-void note_left(const Outcome& outcome, const char* name, MPI_Comm comm) {
-  if (outcome.by != By::kMpiForCommunicator && outcome.by != By::kMpiForArguments)
-    Communicators::of_this_process().note_left(comm, name);
+/// Whether the call is the MPI's although its communicator is served. Those with wrong arguments are not
+/// counted, since one rank may make them alone.
+bool is_left(const Outcome& outcome) {
+  return outcome.by != By::kMpiForCommunicator && outcome.by != By::kMpiForArguments;
 }
 
+/// Whether the MPI has found the arguments wrong; the classes of those errors come first.
+bool is_refused(int status) { return status != MPI_SUCCESS && mpi::error_class(status) < MPI_ERR_TRUNCATE; }
+
+/// Right before a call of the MPI in place of one of Cohort's, and right after it.
+void note_before(const Outcome& outcome, const char* name, MPI_Comm comm) {
+  if (is_left(outcome)) Communicators::of_this_process().note_left(comm, name);
+}
 /// A collective that the MPI has carried out counts, until its communicator's members connect. Errors do not,
 /// since one rank may have them alone.
-void note(const Outcome& outcome, int status, MPI_Comm comm) {
+void note_after(const Outcome& outcome, int status, MPI_Comm comm) {
   if (outcome.by == By::kMpiForCommunicator && status == MPI_SUCCESS)
     Communicators::of_this_process().note_call(comm);
+  if (is_left(outcome) && is_refused(status)) [[unlikely]]
+    Communicators::of_this_process().take_back_left(comm);
 }
 
 /// The name of a function, as a template's argument.
@@ -115,9 +123,9 @@ struct Function<kName, kAttempt> {
   static int call(Arguments... arguments) {
     const Outcome outcome = attempt<kAttempt>(arguments...);
     if (outcome.served()) return outcome.status;
-    note_left(outcome, kName.text, last_of(arguments...));
+    note_before(outcome, kName.text, last_of(arguments...));
     const int status = next(arguments...);
-    note(outcome, status, last_of(arguments...));
+    note_after(outcome, status, last_of(arguments...));
     return status;
   }
   static inline Next<int (*)(Arguments...)> next{kName.text};
@@ -320,9 +328,9 @@ struct FortranFunction<kName, kAttempt> {
     const Outcome outcome = attempt<kAttempt>(from_fortran<Arguments>(arguments)...);
     MPI_Fint status = outcome.status;
     if (!outcome.served()) {
-      note_left(outcome, kNameInC.text, from_fortran<MPI_Comm>(last_of(arguments...)));
+      note_before(outcome, kNameInC.text, from_fortran<MPI_Comm>(last_of(arguments...)));
       next(arguments..., &status);
-      note(outcome, status, from_fortran<MPI_Comm>(last_of(arguments...)));
+      note_after(outcome, status, from_fortran<MPI_Comm>(last_of(arguments...)));
     }
     if (error != nullptr) *error = status;
   }

@@ -35,9 +35,11 @@ class CommunicatorBase : public Communicator {
   [[nodiscard]] virtual std::size_t eager_bytes() const noexcept { return 0; }
 
   /// This member is about to make a call of all members that something else carries out; `name`, which stays
-  /// valid, is what errors say of it. Members that call a collective here in its place then fail with an
-  /// error that names this one, if they wait.
+  /// valid, is what errors say of it. Members that make another number of such calls before a collective of
+  /// this communicator disagree. Collectives in flight have ended.
   virtual void note_call_outside(const char* /*name*/) noexcept {}
+  /// The latest one was none: this member alone was refused.
+  virtual void take_back_call_outside() noexcept {}
 
   /// A barrier of `communicator` in which the members agree on `call`, whose data is moved by something else.
   /// Its errors name `call`.

@@ -106,13 +106,19 @@ for rank in 1 2; do
     fail "large blocks: rank $rank is not told who: $said"
 done
 
-# Whose call is Cohort's finds out that the others are in one of the MPI's.
-for other in larger:MPI_Allreduce other:MPI_Scan; do
+# Whose call is Cohort's finds out that the others are, or have been, in one of the MPI's.
+for other in larger:MPI_Allreduce other:MPI_Scan after:MPI_Scan pairs:MPI_Gatherv; do
   run 3 "$errors" astray "${other%:*}"
   [[ $status == 3 ]] || fail "astray, $other: status $status: $said"
-  [[ $said =~ "rank 0: MPI_ERR_OTHER: "[^$'\n']*" others ${other#*:}, which is not carried out here: member 1 ("[^$'\n']*", member 2 (" ]] ||
+  [[ $said =~ "rank 0: MPI_ERR_OTHER: "[^$'\n']*": member "[12]" ("[^$'\n']*" called ${other#*:}, which is not carried out here" ]] ||
     fail "astray, $other: rank 0 is not told who: $said"
+  lacks "this took long" "$said"
 done
+run 3 "$errors" astray ahead
+[[ $status == 3 && $said =~ "rank 0: MPI_ERR_OTHER: MPI_Barrier: "[^$'\n']*" called reduce(int32[10]" ]] || fail "ahead: status $status: $said"
+lacks "this took long" "$said"
+run 3 "$errors" astray refused
+[[ $status == 0 ]] || fail "a call that the MPI has refused: status $status: $said"
 
 run 2 "$errors" arguments
 [[ $status == 0 ]] || fail "arguments: status $status: $said"

@@ -73,6 +73,7 @@ struct OpenCall {
   const CollectiveCall* whole = nullptr;
   std::uint64_t sequence = 0;  ///< announcements so far: a collective in parts has several
   std::uint64_t word = 0;      ///< what is announced: {sequence, fingerprint}, 32 bits each
+  std::uint32_t outside = 0;   ///< in all fingerprints: how many calls of all members were made outside
   bool payload_has_details = false;
   Contents contents = {};
   bool disagreement = false;  ///< some member has called something else
@@ -127,6 +128,9 @@ class Endpoint {
     return open_.as_called(call);
   }
 
+  /// So many calls of all members came before the next one which something else has carried out.
+  void set_calls_outside(std::uint32_t count) noexcept { open_.outside = count * 0x9e3779b1U; }
+
   // ---- what the member's record says of it
 
   /// Set once.
@@ -154,7 +158,7 @@ class Endpoint {
   void open(const CallPlan& plan) {
     failure_watch_.require_usable();
     ++open_.sequence;
-    open_.word = open_.sequence << 32 | plan.fingerprint;
+    open_.word = open_.sequence << 32 | (plan.fingerprint ^ open_.outside);
     open_.disagreement = false;
     open_.payload_has_details = plan.payload_has_details;
     if (levels_) open_.contents = {.payload_bytes = plan.payload_has_details ? sizeof(CallDetails) : 0};

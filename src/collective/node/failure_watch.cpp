@@ -111,6 +111,12 @@ const PriorityBlock* FailureWatch::find_description(int member) const noexcept {
   return other.explained_number.load(std::memory_order_acquire) == open_.number + 1 ? &other : nullptr;
 }
 
+/// Whether a member has announced the open call and a later one: it will say no more of this one.
+bool FailureWatch::has_gone_on(int member) const {
+  return announced_word(member) >> 32 == open_.word >> 32 &&
+         has_announced(priority_block(member), open_.sequence + 1);
+}
+
 /// What a member has called that went ahead and may be in another call by now; nothing if it has not come.
 std::optional<CallSignature> FailureWatch::find_record(int member) const {
   for (const CallEntry& entry : group_.control_block(member).record.entries) {
@@ -159,6 +165,7 @@ Task<std::vector<MemberCall>> FailureWatch::collect_calls(const CollectiveCall& 
     for (int member = 0; member < group_.size(); ++member) {
       const PriorityBlock* const description = find_description(member);
       const bool has_said = description != nullptr && has_worded(*description);
+      if (has_gone_on(member)) continue;
       const bool is_here = announced_word(member) >> 32 == open_.word >> 32;
       if (!has_said && !(is_here ? end_for_those_here : end).expired()) return false;
     }
@@ -182,6 +189,9 @@ Task<> FailureWatch::explain_disagreement(const CollectiveCall& call) {
   const std::vector<MemberCall> calls = co_await collect_calls(call);
   int odd = 0;
   const std::optional<std::string> mismatch = explain_mismatch(calls, group_.members(), odd);
+  if (!mismatch) {
+    if (const std::optional<Error> error = explain_calls_outside(call)) fail(*error);
+  }
   fail(InvalidArgument(
       ErrorOrigin{name_of(call), odd, mismatch ? group_.host_of(odd) : ""},
       mismatch.value_or(fmt::format(
@@ -264,38 +274,65 @@ void FailureWatch::require_nobody_left(const CollectiveCall& call) {
           list_members(open_.as_called(call), left, group_.members()))));
 }
 
-/// A member that had called as many collectives here, but more outside, has called something else in the
-/// place of the open one. It may be there for ever, or have gone on.
+// ---- calls that something else carries out
+
+std::uint64_t FailureWatch::calls_outside(int member) const noexcept {
+  return group_.control_block(member).outside.word.load(std::memory_order_acquire);
+}
+
+/// A member that had called no more collectives here, but has called more outside, has done so in the place
+/// of the open one, or before; it may be there for ever, or have gone on. As seen twice: it may take it back.
 void FailureWatch::require_nobody_outside(const CollectiveCall& call) {
-  const auto word_of = [this](int member) {
-    return group_.control_block(member).outside.word.load(std::memory_order_acquire);
+  const auto difference = [](std::uint64_t of, std::uint64_t to) {
+    return static_cast<std::int32_t>(static_cast<std::uint32_t>(of) - static_cast<std::uint32_t>(to));
   };
-  const auto own = static_cast<std::uint32_t>(word_of(local_rank_) >> 32);
-  std::vector<int> outside;
-  std::string name;
+  const std::uint64_t own = calls_outside(local_rank_);
   for (int member = 0; member < group_.size(); ++member) {
-    const std::uint64_t word = word_of(member);
-    const auto more = static_cast<std::int32_t>(static_cast<std::uint32_t>(word >> 32) - own);
-    if (more <= 0 || static_cast<std::uint32_t>(word) != static_cast<std::uint32_t>(open_.number)) continue;
-    if (outside.empty()) {
-      for (const std::atomic<char>& letter : group_.control_block(member).outside.latest) {
-        const char next = letter.load(std::memory_order_relaxed);
-        if (next == '\0') break;
-        name += next;
-      }
-    }
-    outside.push_back(group_.rank_of(member));
+    const std::uint64_t word = calls_outside(member);
+    if (difference(word >> 32, own >> 32) <= 0 || difference(word, open_.number) > 0) continue;
+    const Outside noticed{open_.number, word};
+    if (std::exchange(noticed_outside_, noticed) != noticed) return;
+    if (const std::optional<Error> error = explain_calls_outside(call)) fail(*error);
   }
-  if (outside.empty()) return;
-  const int first = outside.front();
+}
+
+/// Nothing where all have made as many.
+std::optional<Error> FailureWatch::explain_calls_outside(const CollectiveCall& call) const {
+  const auto count_of = [this](int member) {
+    return static_cast<std::uint32_t>(calls_outside(member) >> 32);
+  };
+  const std::uint32_t own = count_of(local_rank_);
+  std::vector<int> more;
+  std::vector<int> fewer;
+  for (int member = 0; member < group_.size(); ++member) {
+    const auto difference = static_cast<std::int32_t>(count_of(member) - own);
+    if (difference > 0) more.push_back(member);
+    if (difference < 0) fewer.push_back(member);
+  }
+  if (more.empty() && fewer.empty()) return std::nullopt;
+  if (more.empty()) {
+    more = {local_rank_};
+  } else {
+    fewer = {local_rank_};
+  }
+  std::string name;
+  for (const std::atomic<char>& letter : group_.control_block(more.front()).outside.latest) {
+    const char next = letter.load(std::memory_order_relaxed);
+    if (next == '\0') break;
+    name += next;
+  }
   const CollectiveCall& called = open_.as_called(call);
-  const int own_rank = group_.rank_of(local_rank_);
-  fail(InvalidArgument(
+  const auto list = [&](std::vector<int>& members) {
+    for (int& member : members) member = group_.rank_of(member);
+    return list_members(called, members, group_.members());
+  };
+  const int first = group_.rank_of(more.front());
+  return InvalidArgument(
       ErrorOrigin{name_of(call), first, group_.host_of(first)},
-      fmt::format("{}: members disagree: {} called {}, others {}, which is not carried out here: {}. All "
-                  "members must make the same calls in the same order",
-                  name_of(call), list_members(called, {&own_rank, 1}, group_.members()), describe(called),
-                  name, list_members(called, outside, group_.members()))));
+      fmt::format(
+          "{}: members disagree: {} called {}, which is not carried out here; {} did not, but {}. All "
+          "members must make the same calls in the same order",
+          name_of(call), list(more), name, list(fewer), describe(called)));
 }
 
 // ---- errors

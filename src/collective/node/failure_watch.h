@@ -96,6 +96,9 @@ class FailureWatch {
   void answer_questions();
   void require_nobody_left(const CollectiveCall& call);
   void require_nobody_outside(const CollectiveCall& call);
+  [[nodiscard]] std::optional<Error> explain_calls_outside(const CollectiveCall& call) const;
+  [[nodiscard]] std::uint64_t calls_outside(int member) const noexcept;
+  [[nodiscard]] bool has_gone_on(int member) const;
   void require_nobody_late(const CollectiveCall& call, const Waiting& waiting);
   [[nodiscard]] Error in_call(const CollectiveCall& call, const Error& error) const;
 
@@ -116,6 +119,13 @@ class FailureWatch {
     Waiting::Clock::time_point since;
   };
   std::optional<Idle> idle_;
+  /// The call in which another member was first seen to have made one outside, and what that said of it.
+  struct Outside {
+    std::uint64_t number = 0;
+    std::uint64_t word = 0;
+    [[nodiscard]] bool operator==(const Outside&) const = default;
+  };
+  Outside noticed_outside_;
   std::uint64_t recorded_purpose_of_ = 0;  ///< the number of a call, plus 1
 };
 

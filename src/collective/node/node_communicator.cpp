@@ -200,8 +200,18 @@ void NodeCommunicatorImpl::note_call_outside(const char* name) noexcept {
       calls.latest[at].store(name[at], std::memory_order_relaxed);
     calls.latest[at].store('\0', std::memory_order_relaxed);
   }
-  const std::uint64_t count = (calls.word.load(std::memory_order_relaxed) >> 32) + 1;
+  set_calls_outside((calls.word.load(std::memory_order_relaxed) >> 32) + 1);
+}
+
+void NodeCommunicatorImpl::take_back_call_outside() noexcept {
+  const CallsOutside& calls = group().control_block(position().rank).outside;
+  set_calls_outside((calls.word.load(std::memory_order_relaxed) >> 32) - 1);
+}
+
+void NodeCommunicatorImpl::set_calls_outside(std::uint64_t count) noexcept {
+  CallsOutside& calls = group().control_block(position().rank).outside;
   calls.word.store(count << 32 | (calls_ & 0xffff'ffff), std::memory_order_release);
+  for (Endpoint& endpoint : endpoints_) endpoint.set_calls_outside(static_cast<std::uint32_t>(count));
 }
 
 void NodeCommunicatorImpl::run(const CollectiveCall& call) {

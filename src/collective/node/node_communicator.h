@@ -58,6 +58,7 @@ class NodeCommunicatorImpl : public std::enable_shared_from_this<NodeCommunicato
   }
 
   void note_call_outside(const char* name) noexcept;
+  void take_back_call_outside() noexcept;
 
   void run(const CollectiveCall& call);
   [[nodiscard]] Work start(const CollectiveCall& call);
@@ -105,6 +106,7 @@ class NodeCommunicatorImpl : public std::enable_shared_from_this<NodeCommunicato
 
   [[nodiscard]] const Position& position() const noexcept { return endpoints_.front().position(); }
   void set_own_communicators(std::shared_ptr<OwnCommunicators> own);
+  void set_calls_outside(std::uint64_t count) noexcept;
   void wait(const Operation& operation);
   void drive_to_end_of(const Operation& operation);
   [[nodiscard]] bool done(const Operation& operation) noexcept;
@@ -188,6 +190,7 @@ class NodeCommunicator final : public CommunicatorBase {
 
   [[nodiscard]] std::size_t eager_bytes() const noexcept override { return impl_->eager_bytes(); }
   void note_call_outside(const char* name) noexcept override { impl_->note_call_outside(name); }
+  void take_back_call_outside() noexcept override { impl_->take_back_call_outside(); }
 
   void abort(const Error& error) override { impl_->abort(error); }
   [[nodiscard]] std::optional<Error> failure() override { return impl_->failure(); }
