@@ -112,8 +112,8 @@ inline std::string error_text(int code) {
   return text;
 }
 
-/// A new code, of class MPI_ERR_OTHER, with this text. Codes of that class have others' texts in MPICH 4.0;
-/// there it is of a class of its own.
+/// A new code, of class MPI_ERR_OTHER, with this text. MPICH up to 4.1 has texts of its own for codes of that
+/// class; there it is of a new class.
 inline int make_error(std::string text) {
   text.resize(std::min(text.size(), static_cast<std::size_t>(MPI_MAX_ERROR_STRING) - 1));
   int of_code = MPI_ERR_OTHER;
