@@ -31,9 +31,9 @@ Task<> execute_eager(Endpoint& endpoint, const CollectiveCall& call, const CallP
     if (endpoint.disagreement()) {
       co_await endpoint.failure_watch().explain_disagreement(call);
     }
-    collect_result(small);
+    finish_among_many(small);
   } else if (call.kind == CollectiveKind::kScatter) {
-    collect_result(small);  // the root's own block
+    finish_among_many(small);  // the root's own block
   }
   if (!endpoint.next_line_is_free()) {
     co_await until([&] { return endpoint.half_of_lines_are_free(); });
@@ -211,7 +211,7 @@ void expect_more(const Endpoint& endpoint, const CollectiveCall& call, std::size
   if (only_sends(endpoint, call)) {
     endpoint.record_end_at_arrival();
     endpoint.prepare_eager_lines(plan.bytes);
-    if (call.kind == CollectiveKind::kScatter) collect_result(small);  // the root's own block
+    if (call.kind == CollectiveKind::kScatter) finish_among_many(small);  // the root's own block
   } else {
     const auto is_here = [&] { return has_come(endpoint, call); };
     if (!is_here())
@@ -220,7 +220,7 @@ void expect_more(const Endpoint& endpoint, const CollectiveCall& call, std::size
       expect_more(endpoint, call, plan.bytes);
     if (endpoint.disagreement()) [[unlikely]]
       fail_by_disagreement(endpoint, call);
-    collect_result(small);
+    finish_among_many(small);
     endpoint.record_end_at_once();
   }
   if (!endpoint.next_line_is_free()) [[unlikely]]
