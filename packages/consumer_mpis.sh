@@ -37,6 +37,8 @@ fail() { echo "consumer_mpis.sh: $*" >&2; exit 1; }
 # shellcheck source=tests/install/consume.sh
 source "$root/tests/install/consume.sh"
 
+# Debian's Python would install below PREFIX/local.
+export DEB_PYTHON_INSTALL_LAYOUT=deb_system
 # from_pypi NAME PACKAGE...: into $mpis/NAME, unless it is there.
 from_pypi() {
   [[ ! -f $mpis/$1/complete ]] || return 0
