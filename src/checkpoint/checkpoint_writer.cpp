@@ -20,6 +20,7 @@
 #include "base/crc32c.h"
 #include "base/json.h"
 #include "base/quiet_thread.h"
+#include "checkpoint/format/file.h"
 #include "checkpoint/format/safetensors.h"
 
 namespace cohort::checkpoint {
@@ -199,27 +200,19 @@ void CheckpointWriter::write(const Workers& workers) {
     if (lock_ == nullptr) own_lock_.emplace(folder_);
     unfinished_.emplace(folder_, step_);
   });
-  std::optional<OutputFile> file;
   const auto reports = workers.together([&] {
     if (own_.empty()) return std::string();
-    file.emplace(unfinished_path(folder_, step_) + "/" + file_name(workers.rank(), workers.size()));
-    write_values(*file);
-    file->write_back();
-    return report(*file, workers.rank());
+    const std::string name = file_name(workers.rank(), workers.size());
+    return report(write_file(unfinished_path(folder_, step_) + "/" + name), workers.rank());
   });
-  // The texts are made while the disk takes the values.
-  std::optional<FolderTexts> texts;
-  workers.together_do([&] {
-    if (workers.is_first()) texts.emplace(manifest_of(reports));
-    if (file) file->finish();
-  });
-  workers.first_does([&] { unfinished_->publish(*texts); });
+  workers.first_does([&] { unfinished_->publish(manifest_of(reports)); });
 }
 
 /// Notes the checksums of the pieces. They are taken of parts that then are in the cache when they are
 /// written; small pieces are written together.
-void CheckpointWriter::write_values(OutputFile& file) {
+FileEntry CheckpointWriter::write_file(const std::string& path) {
   constexpr std::size_t kPartBytes = std::size_t{256} << 10;
+  OutputFile file(path);
   std::vector<std::byte> gathered;
   gathered.reserve(kPartBytes);
   const auto write_gathered = [&] {
@@ -241,11 +234,13 @@ void CheckpointWriter::write_values(OutputFile& file) {
     }
   }
   write_gathered();
+  file.finish();
+  return {file.size(), file.checksum()};
 }
 
 /// What a worker tells the first one of its file: size, checksum, and the checksums of its pieces.
-std::string CheckpointWriter::report(const OutputFile& file, int rank) {
-  std::string text = fmt::format("{} {}", file.size(), file.checksum());
+std::string CheckpointWriter::report(const FileEntry& file, int rank) {
+  std::string text = fmt::format("{} {}", file.size, file.checksum);
   for (const PlannedPiece* piece : pieces_of(rank)) {
     text += ' ';
     append_number(text, std::int64_t{piece->checksum});

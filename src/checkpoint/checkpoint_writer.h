@@ -17,7 +17,6 @@
 #include <cohort/collective/communicator.h>
 #include <cohort/device/tensor.h>
 
-#include "checkpoint/format/file.h"
 #include "checkpoint/format/folder.h"
 #include "checkpoint/format/manifest.h"
 #include "workers.h"
@@ -82,8 +81,8 @@ class CheckpointWriter {
   [[nodiscard]] std::vector<PlannedPiece*> pieces_of(int worker);
   [[nodiscard]] static Tensor rows_of_piece(const PlannedPiece& piece, const Tensor& whole);
   [[nodiscard]] Tensor read(const PlannedPiece& piece) const;
-  void write_values(OutputFile& file);
-  [[nodiscard]] std::string report(const OutputFile& file, int rank);
+  [[nodiscard]] FileEntry write_file(const std::string& path);
+  [[nodiscard]] std::string report(const FileEntry& file, int rank);
   [[nodiscard]] Manifest manifest_of(const std::vector<std::string>& reports);
 
   const std::map<std::string, NamedValue>* values_;

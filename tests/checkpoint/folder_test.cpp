@@ -92,7 +92,7 @@ void save(const std::string& folder, std::int64_t step) {
   manifest.files["f.safetensors"] = {file.size(), file.checksum()};
   manifest.values["x"] = {
       DType::kUInt8, {4}, {{"f.safetensors", "x", 0, 4, detail::crc32c(std::as_bytes(std::span(data)))}}};
-  unfinished.publish(FolderTexts(manifest));
+  unfinished.publish(manifest);
 }
 
 std::vector<std::int64_t> steps_in(const std::string& folder) {
@@ -141,7 +141,7 @@ TEST(CheckpointFolder, NoticesFilesThatAreNotHere) {
   UnfinishedFolder unfinished(folder.path().string(), 1);
   Manifest manifest;
   manifest.files["of-another-worker"] = {10, 0};
-  EXPECT_THAT(message_of(ErrorCode::kUnavailable, [&] { unfinished.publish(FolderTexts(manifest)); }),
+  EXPECT_THAT(message_of(ErrorCode::kUnavailable, [&] { unfinished.publish(manifest); }),
               HasSubstr("of-another-worker"));
 }
 

@@ -31,7 +31,6 @@ OutputFile::~OutputFile() {
 void OutputFile::write(std::span<const std::byte> bytes) {
   // Piece by piece, so that the checksum finds the bytes in the cache.
   constexpr std::size_t kPiece = std::size_t{1} << 20;
-  constexpr std::uint64_t kWrittenBackAtOnce = std::uint64_t{8} << 20;
   while (!bytes.empty()) {
     const auto piece = bytes.first(std::min(kPiece, bytes.size()));
     const ssize_t written = uninterrupted([&] { return ::write(descriptor_, piece.data(), piece.size()); });
@@ -41,13 +40,15 @@ void OutputFile::write(std::span<const std::byte> bytes) {
     checksum_ = detail::crc32c(piece.first(count), checksum_);
     size_ += count;
     bytes = bytes.subspan(count);
-    // The disk takes what is there while more is written.
-    if (size_ - writing_back_ >= kWrittenBackAtOnce) write_back();
+    start_writing_back();
   }
 }
 
-/// A system that refuses takes the bytes in finish(), and all of that time then.
-void OutputFile::write_back() noexcept {
+/// The disk takes what is there while more is written, instead of all of it in finish(). A system that
+/// refuses loses that time.
+void OutputFile::start_writing_back() noexcept {
+  constexpr std::uint64_t kAtATime = std::uint64_t{8} << 20;
+  if (size_ - writing_back_ < kAtATime) return;
   static_cast<void>(::sync_file_range(descriptor_, static_cast<off_t>(writing_back_),
                                       static_cast<off_t>(size_ - writing_back_), SYNC_FILE_RANGE_WRITE));
   writing_back_ = size_;

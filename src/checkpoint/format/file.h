@@ -22,8 +22,6 @@ class OutputFile {
   /// @throws Unavailable saying after how many bytes, for example that the disk is full.
   void write(std::span<const std::byte> bytes);
 
-  /// The disk takes what was written so far, while the program does something else.
-  void write_back() noexcept;
   /// Has everything reach the disk. @throws Unavailable.
   void finish();
 
@@ -33,6 +31,8 @@ class OutputFile {
   [[nodiscard]] std::uint32_t checksum() const noexcept { return checksum_; }
 
  private:
+  void start_writing_back() noexcept;
+
   std::string path_;
   int descriptor_ = -1;
   std::uint64_t size_ = 0;

@@ -54,10 +54,11 @@ void rename_folder(const std::string& from, const std::string& to) {
     throw Unavailable("cannot give '{}' the name '{}': {}", from, to, std::strerror(errno));
 }
 
-void write_text(const std::string& path, const std::string& text) {
+FileEntry write_text(const std::string& path, const std::string& text) {
   OutputFile file(path);
   file.write(std::as_bytes(std::span(text)));
   file.finish();
+  return {file.size(), file.checksum()};
 }
 
 /// Removes what killed writers have left. What cannot be removed now is left to the next writer.
@@ -171,22 +172,17 @@ UnfinishedFolder::~UnfinishedFolder() {
   std::filesystem::remove_all(unfinished_, ignored);
 }
 
-FolderTexts::FolderTexts(Manifest whole) : files(whole.files), index(safetensors_index(whole)) {
-  whole.files[kIndexName] = {index.size(), detail::crc32c(std::as_bytes(std::span(index)))};
-  manifest = to_json(whole);
-}
-
-void UnfinishedFolder::publish(const FolderTexts& texts) {
+void UnfinishedFolder::publish(Manifest manifest) {
   // What another worker wrote to a folder of the same name on a disk of its own is not here.
-  for (const auto& [name, entry] : texts.files) {
+  for (const auto& [name, entry] : manifest.files) {
     const InputFile file(fmt::format("{}/{}", unfinished_, name));
     if (file.size() != entry.size) {
       throw Unavailable("'{}' has {} bytes here and {} where it was written: all workers must see one folder",
                         file.path(), file.size(), entry.size);
     }
   }
-  write_text(unfinished_ + "/" + kIndexName, texts.index);
-  write_text(unfinished_ + "/" + kManifestName, texts.manifest);
+  manifest.files[kIndexName] = write_text(unfinished_ + "/" + kIndexName, safetensors_index(manifest));
+  write_text(unfinished_ + "/" + kManifestName, to_json(manifest));
   sync_folder(unfinished_);
   rename_folder(unfinished_, path_);
   try {

@@ -37,16 +37,6 @@ class WriterLock {
   int descriptor_;
 };
 
-/// What a checkpoint's folder has beside the files of values. Of many values this takes a while to make, in
-/// which the disk can take those files.
-struct FolderTexts {
-  explicit FolderTexts(Manifest manifest);
-
-  std::map<std::string, FileEntry, std::less<>> files;  ///< those of values
-  std::string index;
-  std::string manifest;
-};
-
 /// A checkpoint that is being written.
 class UnfinishedFolder {
  public:
@@ -58,9 +48,9 @@ class UnfinishedFolder {
   UnfinishedFolder(const UnfinishedFolder&) = delete;
   UnfinishedFolder& operator=(const UnfinishedFolder&) = delete;
 
-  /// Adds the index and the manifest, and gives the folder its name. The files of values are on the disk.
+  /// Adds the index and the manifest, and gives the folder its name. The files of `manifest` are there.
   /// @throws Unavailable; then there is no checkpoint, unless the error says so.
-  void publish(const FolderTexts& texts);
+  void publish(Manifest manifest);
 
  private:
   /// What was not synced may vanish later: it had better not be there. @throws Unavailable, if it stays.
