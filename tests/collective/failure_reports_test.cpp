@@ -1,5 +1,6 @@
 // The report of a communicator that has failed, over threads: each fault names the rank, the host and the
 // call that belong to it.
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <functional>
@@ -179,11 +180,15 @@ TEST_P(Report, OfALateMemberNamesWhatItDidLast) {
   EXPECT_THAT(lines[1], HasSubstr("finished by all: broadcast #1 (float32[100000], root 1), "));
   EXPECT_THAT(lines[2], HasSubstr(named(others(members())) + " in all_reduce #2 (float32[3], sum) for "));
   EXPECT_THAT(lines[3], HasSubstr(named({last()}) + ", last in broadcast #1 (float32[100000], root 1), "));
-  // How long a tick of the counter lasts has been measured for some milliseconds only.
+  // Whose deadline has passed has waited for that long; others may have come later.
+  double longest = 0;
   const std::vector<JobReport> all = reports.all();
   ASSERT_FALSE(all.empty());
-  ASSERT_NE(open_collective(all.front().members[0]), nullptr);
-  EXPECT_GE(open_collective(all.front().members[0])->arrived_ago, 0.29);
+  for (const auto& member : all.front().members) {
+    if (const auto* const open = open_collective(member)) longest = std::max(longest, open->arrived_ago);
+  }
+  // How long a tick of the counter lasts has been measured for some milliseconds only.
+  EXPECT_GE(longest, 0.29);
 }
 
 TEST_P(Report, OfAnAbortHasItsText) {
