@@ -20,10 +20,6 @@ namespace {
 
 constexpr Outcome kDone{};
 constexpr Outcome kForCommunicator{.by = By::kMpiForCommunicator};
-constexpr Outcome kForElements{.by = By::kMpiForElements};
-constexpr Outcome kForSizes{.by = By::kMpiForSizes};
-constexpr Outcome kForKind{.by = By::kMpiForKind};
-constexpr Outcome kForSpeed{.by = By::kMpiForSpeed};
 constexpr Outcome kForArguments{.by = By::kMpiForArguments};
 
 /// Up to so many bytes of each rank, an MPI whose ranks do not wait where they only send is faster than one
@@ -40,6 +36,18 @@ ServedCommunicator* served_if(MPI_Comm comm, const DependsOnOrder& depends_on_or
 
 ServedCommunicator* served(MPI_Comm comm) {
   return served_if(comm, [](const ServedCommunicator&) { return false; });
+}
+
+/// The call of `function` is the MPI's, on all members. Those who make another one in its place find out.
+Outcome left_to_mpi(const ServedCommunicator& group, const char* function, By why) {
+  note_call_of_mpi(*group.communicator, function);
+  return {.by = why};
+}
+
+/// The same for one that always is.
+Outcome always_left(const char* function, MPI_Comm comm) {
+  const ServedCommunicator* const group = served(comm);
+  return group == nullptr ? kForCommunicator : left_to_mpi(*group, function, By::kMpiForKind);
 }
 
 const std::byte* bytes_at(const void* data) { return static_cast<const std::byte*>(data); }
@@ -211,7 +219,7 @@ Outcome bcast(void* buffer, Count count, MPI_Datatype type, int root, MPI_Comm c
   if (!elements) return kForArguments;
   const std::size_t bytes = elements->bytes();
   if (bytes == 0) return kDone;
-  if (mpi_is_faster(*group, bytes, bytes)) return kForSpeed;
+  if (mpi_is_faster(*group, bytes, bytes)) return left_to_mpi(*group, "MPI_Bcast", By::kMpiForSpeed);
   if (elements->in_one_piece()) [[likely]] {
     return carry_out_as(
         "MPI_Bcast", *group, comm,
@@ -244,7 +252,8 @@ Outcome reduce(const void* input, void* output, Count count, MPI_Datatype type, 
   const std::byte* const from = bytes_at(is_root && input == MPI_IN_PLACE ? output : input);
   if (served_as.by_mpi) [[unlikely]] {
     const MpiReduction& reduction = *served_as.by_mpi;
-    if (mpi_is_faster_by(reduction, group->size, true)) return kForSpeed;
+    if (mpi_is_faster_by(reduction, group->size, true))
+      return left_to_mpi(*group, "MPI_Reduce", By::kMpiForSpeed);
     if (!is_legal) return kForArguments;
     return carry_out_as("MPI_Reduce", comm, [&] {
       const Gathered gathered = begin_gathered(*group, reduction, from);
@@ -254,12 +263,13 @@ Outcome reduce(const void* input, void* output, Count count, MPI_Datatype type, 
       if (is_root) combine(reduction, gathered.all, output);
     });
   }
-  if (!served_as.by_kernel) return kForElements;
+  if (!served_as.by_kernel) return left_to_mpi(*group, "MPI_Reduce", By::kMpiForElements);
   if (count == 0) return kDone;
   const Reduction& reduction = *served_as.by_kernel;
   const std::size_t elements = static_cast<std::size_t>(count) * reduction.numbers;
   const std::size_t bytes = elements * size_of(reduction.dtype);
-  if (reduction.is_exact && mpi_is_faster(*group, bytes, bytes)) return kForSpeed;
+  if (reduction.is_exact && mpi_is_faster(*group, bytes, bytes))
+    return left_to_mpi(*group, "MPI_Reduce", By::kMpiForSpeed);
   if (!is_legal) return kForArguments;
   CollectiveCall call = call_of(CollectiveKind::kReduce, from, is_root ? bytes_at(output) : nullptr, elements,
                                 reduction.dtype, root);
@@ -279,7 +289,8 @@ Outcome allreduce(const void* input, void* output, Count count, MPI_Datatype typ
   const std::byte* const from = bytes_at(input == MPI_IN_PLACE ? output : input);
   if (served_as.by_mpi) [[unlikely]] {
     const MpiReduction& reduction = *served_as.by_mpi;
-    if (mpi_is_faster_by(reduction, group->size, false)) return kForSpeed;
+    if (mpi_is_faster_by(reduction, group->size, false))
+      return left_to_mpi(*group, "MPI_Allreduce", By::kMpiForSpeed);
     if (!is_legal) return kForArguments;
     return carry_out_as("MPI_Allreduce", comm, [&] {
       const Gathered gathered = begin_gathered(*group, reduction, from);
@@ -288,7 +299,7 @@ Outcome allreduce(const void* input, void* output, Count count, MPI_Datatype typ
       combine(reduction, gathered.all, output);
     });
   }
-  if (!served_as.by_kernel) return kForElements;
+  if (!served_as.by_kernel) return left_to_mpi(*group, "MPI_Allreduce", By::kMpiForElements);
   if (count == 0) return kDone;
   if (!is_legal) return kForArguments;
   const Reduction& reduction = *served_as.by_kernel;
@@ -381,7 +392,8 @@ Outcome gather(const void* input, Count input_count, MPI_Datatype input_type, vo
       *group, root, {output, output_count, output_type}, {input, input_count, input_type});
   if (!blocks) return kForArguments;
   if (blocks->are_empty()) return kDone;
-  if (mpi_is_faster(*group, blocks->bytes(), blocks->bytes())) return kForSpeed;
+  if (mpi_is_faster(*group, blocks->bytes(), blocks->bytes()))
+    return left_to_mpi(*group, "MPI_Gather", By::kMpiForSpeed);
   const bool is_root = blocks->is_root;
   if (blocks->are_usable_by(*group)) [[likely]] {
     return carry_out_as(
@@ -412,7 +424,7 @@ Outcome scatter(const void* input, Count input_count, MPI_Datatype input_type, v
   if (!blocks) return kForArguments;
   if (blocks->are_empty()) return kDone;
   if (mpi_is_faster(*group, blocks->bytes(), blocks->bytes() * static_cast<std::size_t>(group->size)))
-    return kForSpeed;
+    return left_to_mpi(*group, "MPI_Scatter", By::kMpiForSpeed);
   const bool is_root = blocks->is_root;
   if (blocks->are_usable_by(*group)) [[likely]] {
     return carry_out_as("MPI_Scatter", *group, comm,
@@ -443,7 +455,8 @@ Outcome reduce_scatter(const void* input, void* output, const Count* counts, MPI
   if (group == nullptr) return kForCommunicator;
   if (counts == nullptr) return kForArguments;
   const std::span<const Count> all(counts, static_cast<std::size_t>(group->size));
-  if (std::ranges::adjacent_find(all, std::ranges::not_equal_to()) != all.end()) return kForSizes;
+  if (std::ranges::adjacent_find(all, std::ranges::not_equal_to()) != all.end())
+    return left_to_mpi(*group, "MPI_Reduce_scatter", By::kMpiForSizes);
   return reduce_scatter_block(input, output, counts[0], type, op, comm);
 }
 
@@ -457,7 +470,7 @@ Outcome reduce_scatter_block(const void* input, void* output, Count count, MPI_D
       served(comm, served_as, [&](const ServedCommunicator&) { return count >= 0 && is_legal; });
   if (group == nullptr) return kForCommunicator;
   if (count < 0) return kForArguments;
-  if (!reduction) return kForElements;
+  if (!reduction) return left_to_mpi(*group, "MPI_Reduce_scatter_block", By::kMpiForElements);
   if (count == 0) return kDone;
   if (!is_legal) return kForArguments;
   const std::size_t elements = static_cast<std::size_t>(count) * reduction->numbers;
@@ -523,35 +536,36 @@ Outcome alltoallv(const void* input, const Count* input_counts, const Offset* in
   bool is_done = false;
   const Outcome outcome =
       carry_out_as("MPI_Alltoallv", comm, [&] { is_done = exchange(*group->communicator, blocks); });
-  return is_done || outcome.status != MPI_SUCCESS ? outcome : kForSizes;
+  if (is_done || outcome.status != MPI_SUCCESS) return outcome;
+  return left_to_mpi(*group, "MPI_Alltoallv", By::kMpiForSizes);
 }
 
 template <class Count, class Offset>
 Outcome gatherv(const void*, Count, MPI_Datatype, void*, const Count*, const Offset*, MPI_Datatype, int,
                 MPI_Comm comm) {
-  return served(comm) == nullptr ? kForCommunicator : kForKind;
+  return always_left("MPI_Gatherv", comm);
 }
 
 template <class Count, class Offset>
 Outcome scatterv(const void*, const Count*, const Offset*, MPI_Datatype, void*, Count, MPI_Datatype, int,
                  MPI_Comm comm) {
-  return served(comm) == nullptr ? kForCommunicator : kForKind;
+  return always_left("MPI_Scatterv", comm);
 }
 
 template <class Count, class Offset>
 Outcome alltoallw(const void*, const Count*, const Offset*, const MPI_Datatype*, void*, const Count*,
                   const Offset*, const MPI_Datatype*, MPI_Comm comm) {
-  return served(comm) == nullptr ? kForCommunicator : kForKind;
+  return always_left("MPI_Alltoallw", comm);
 }
 
 template <class Count>
 Outcome scan(const void*, void*, Count, MPI_Datatype, MPI_Op, MPI_Comm comm) {
-  return served(comm) == nullptr ? kForCommunicator : kForKind;
+  return always_left("MPI_Scan", comm);
 }
 
 template <class Count>
 Outcome exscan(const void*, void*, Count, MPI_Datatype, MPI_Op, MPI_Comm comm) {
-  return served(comm) == nullptr ? kForCommunicator : kForKind;
+  return always_left("MPI_Exscan", comm);
 }
 
 #define COHORT_BOTH_COUNTS(Count, Offset)                                                                 \

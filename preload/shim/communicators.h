@@ -67,13 +67,7 @@ class Communicators {
     if (known != nullptr && !known->is_decided) ++known->calls;
   }
 
-  /// The MPI is about to carry one out by its function `name`, which Cohort has left to it.
-  void note_left(MPI_Comm comm, const char* name) noexcept {
-    ServedCommunicator* const known = known_as(comm);
-    if (known != nullptr && known->communicator != nullptr) note_call_of_mpi(*known->communicator, name);
-  }
-
-  /// It has refused that.
+  /// It has refused one that Cohort had left to it.
   void take_back_left(MPI_Comm comm) noexcept {
     ServedCommunicator* const known = known_as(comm);
     if (known != nullptr && known->communicator != nullptr) take_back_call_of_mpi(*known->communicator);

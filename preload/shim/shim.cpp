@@ -12,7 +12,6 @@
 #include <initializer_list>
 #include <span>
 #include <string>
-#include <string_view>
 #include <tuple>
 #include <type_traits>
 
@@ -85,26 +84,19 @@ auto last_of(Arguments... arguments) {
   return std::get<sizeof...(Arguments) - 1>(std::tuple(arguments...));
 }
 
-/// Whether the call is the MPI's although its communicator is served. Those with wrong arguments are not
-/// counted, since one rank may make them alone.
-bool is_left(const Outcome& outcome) {
-  return outcome.by != By::kMpiForCommunicator && outcome.by != By::kMpiForArguments;
-}
-
 /// Whether the MPI has found the arguments wrong; the classes of those errors come first.
-bool is_refused(int status) { return status != MPI_SUCCESS && mpi::error_class(status) < MPI_ERR_TRUNCATE; }
+bool is_refused(int status) { return mpi::error_class(status) < MPI_ERR_TRUNCATE; }
 
-/// Right before a call of the MPI in place of one of Cohort's, and right after it.
-void note_before(const Outcome& outcome, const char* name, MPI_Comm comm) {
-  if (is_left(outcome)) Communicators::of_this_process().note_left(comm, name);
-}
-/// A collective that the MPI has carried out counts, until its communicator's members connect. Errors do not,
-/// since one rank may have them alone.
-void note_after(const Outcome& outcome, int status, MPI_Comm comm) {
-  if (outcome.by == By::kMpiForCommunicator && status == MPI_SUCCESS)
-    Communicators::of_this_process().note_call(comm);
-  if (is_left(outcome) && is_refused(status)) [[unlikely]]
+/// The MPI has made a call in place of Cohort. It counts until its communicator's members connect, and after
+/// that as one that Cohort has left to it. Calls with wrong arguments do not, since one rank may make them
+/// alone.
+inline void note(const Outcome& outcome, int status, MPI_Comm comm) {
+  if (status == MPI_SUCCESS) [[likely]] {
+    if (outcome.by == By::kMpiForCommunicator) Communicators::of_this_process().note_call(comm);
+  } else if (outcome.by != By::kMpiForCommunicator && outcome.by != By::kMpiForArguments &&
+             is_refused(status)) {
     Communicators::of_this_process().take_back_left(comm);
+  }
 }
 
 /// The name of a function, as a template's argument.
@@ -123,9 +115,8 @@ struct Function<kName, kAttempt> {
   static int call(Arguments... arguments) {
     const Outcome outcome = attempt<kAttempt>(arguments...);
     if (outcome.served()) return outcome.status;
-    note_before(outcome, kName.text, last_of(arguments...));
     const int status = next(arguments...);
-    note_after(outcome, status, last_of(arguments...));
+    note(outcome, status, last_of(arguments...));
     return status;
   }
   static inline Next<int (*)(Arguments...)> next{kName.text};
@@ -303,18 +294,6 @@ Argument from_fortran(void* argument) {
     return buffer_of(argument);
 }
 
-/// MPI_Scan, of mpi_scan_, mpi_scan__ and mpi_scan_f08_.
-template <std::size_t kSize>
-constexpr Name<kSize> name_in_c(Name<kSize> name) {
-  constexpr std::string_view kFortran2008 = "_f08_";
-  std::string_view left(name.text, kSize - 1);
-  if (left.ends_with(kFortran2008)) left.remove_suffix(kFortran2008.size());
-  while (left.ends_with('_')) left.remove_suffix(1);
-  name.text[left.size()] = '\0';
-  for (const std::size_t letter : {0U, 1U, 2U, 4U}) name.text[letter] += 'A' - 'a';
-  return name;
-}
-
 template <class>
 using Pointer = void*;
 
@@ -328,14 +307,12 @@ struct FortranFunction<kName, kAttempt> {
     const Outcome outcome = attempt<kAttempt>(from_fortran<Arguments>(arguments)...);
     MPI_Fint status = outcome.status;
     if (!outcome.served()) {
-      note_before(outcome, kNameInC.text, from_fortran<MPI_Comm>(last_of(arguments...)));
       next(arguments..., &status);
-      note_after(outcome, status, from_fortran<MPI_Comm>(last_of(arguments...)));
+      note(outcome, status, from_fortran<MPI_Comm>(last_of(arguments...)));
     }
     if (error != nullptr) *error = status;
   }
   static inline Next<void (*)(Pointer<Arguments>..., MPI_Fint*)> next{kName.text};
-  static constexpr Name kNameInC = name_in_c(kName);
 };
 
 /// MPI_Init and the like, whose arguments are the MPI's own affair.
