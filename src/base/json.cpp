@@ -222,8 +222,8 @@ class JsonScanner {
 };
 
 JsonDocument::JsonDocument(std::string_view text, std::string_view what) {
-  // Before each value stands one of these, or nothing; texts have few of them. A list that grows is copied and
-  // touches twice the memory.
+  // Before each value stands one of these, or nothing; texts have few of them. A list that grows is copied
+  // and touches twice the memory.
   const auto is_before_value = [](char character) {
     return character == ',' || character == ':' || character == '{' || character == '[';
   };
