@@ -13,6 +13,7 @@
 
 #include "communicators.h"
 #include "datatypes.h"
+#include "mpi_calls.h"
 #include "mpi_reductions.h"
 
 namespace cohort::preload {
@@ -74,12 +75,8 @@ bool is_misplaced(const void* buffer, bool is_legal = false) { return buffer == 
 
 /// Whether the MPI refuses buffers that are the same and must not be. MPICH and its kin do; Open MPI goes on.
 bool is_refused(const void* input, const void* output) {
-#if defined(COHORT_ABI_MPICH)
-  constexpr bool kRefuses = true;
-#else
-  constexpr bool kRefuses = false;
-#endif
-  return kRefuses && input == output && input != nullptr;
+  static const bool refuses = mpi::is_mpich_or_kin();
+  return refuses && input == output && input != nullptr;
 }
 
 /// Whether that holds for a rooted collective, to which each rank contributes so many `bytes`, or the root

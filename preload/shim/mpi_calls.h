@@ -19,6 +19,20 @@ inline void check(int status, std::string_view function) {
   if (status != MPI_SUCCESS) throw Unavailable("{} of the MPI library failed with code {}", function, status);
 }
 
+/// Whether the library is MPICH or made of it, as Intel MPI is.
+inline bool is_mpich_or_kin() {
+#if defined(COHORT_ABI_MPI_5)
+  std::string text(MPI_MAX_LIBRARY_VERSION_STRING, '\0');
+  int length = 0;
+  check(PMPI_Get_library_version(text.data(), &length), "MPI_Get_library_version");
+  return text.find("MPICH") != std::string::npos || text.find("Intel(R) MPI") != std::string::npos;
+#elif defined(COHORT_ABI_MPICH)
+  return true;
+#else
+  return false;
+#endif
+}
+
 inline int rank(MPI_Comm comm) {
   int rank = 0;
   check(PMPI_Comm_rank(comm, &rank), "MPI_Comm_rank");
