@@ -37,14 +37,11 @@ fail() { echo "consumer_mpis.sh: $*" >&2; exit 1; }
 # shellcheck source=tests/install/consume.sh
 source "$root/tests/install/consume.sh"
 
-# Debian's Python would install below PREFIX/local.
-export DEB_PYTHON_INSTALL_LAYOUT=deb_system
 # from_pypi NAME PACKAGE...: into $mpis/NAME, unless it is there.
 from_pypi() {
   [[ ! -f $mpis/$1/complete ]] || return 0
   rm -rf "${mpis:?}/$1"
-  if ! python3 -m pip install --quiet --root-user-action=ignore --disable-pip-version-check --no-compile --retries 1 --timeout 10 \
-    --ignore-installed --prefix "$mpis/$1" "${@:2}" >"$work/pip.log" 2>&1 </dev/null; then
+  if ! install_from_pypi python3 "$mpis/$1" "${@:2}"; then
     echo "$1: skipped: it cannot be had from PyPI: $(tail -n 1 "$work/pip.log")"
     return 1
   fi

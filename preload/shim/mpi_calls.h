@@ -130,15 +130,17 @@ inline std::string error_text(int code) {
 /// class; there it is of a new class.
 inline int make_error(std::string text) {
   text.resize(std::min(text.size(), static_cast<std::size_t>(MPI_MAX_ERROR_STRING) - 1));
-  int of_code = MPI_ERR_OTHER;
-  int code = MPI_ERR_OTHER;
-  check(PMPI_Add_error_code(of_code, &code), "MPI_Add_error_code");
-  check(PMPI_Add_error_string(code, text.c_str()), "MPI_Add_error_string");
+  const auto code_in = [&text](int error_class) {
+    int code = error_class;
+    check(PMPI_Add_error_code(error_class, &code), "MPI_Add_error_code");
+    check(PMPI_Add_error_string(code, text.c_str()), "MPI_Add_error_string");
+    return code;
+  };
+  const int code = code_in(MPI_ERR_OTHER);
   if (error_text(code) == text) return code;
-  check(PMPI_Add_error_class(&of_code), "MPI_Add_error_class");
-  check(PMPI_Add_error_code(of_code, &code), "MPI_Add_error_code");
-  check(PMPI_Add_error_string(code, text.c_str()), "MPI_Add_error_string");
-  return code;
+  int own_class = MPI_ERR_OTHER;
+  check(PMPI_Add_error_class(&own_class), "MPI_Add_error_class");
+  return code_in(own_class);
 }
 
 /// Returns only if the communicator's error handler does.

@@ -85,16 +85,16 @@ auto last_of(Arguments... arguments) {
 }
 
 /// Whether the MPI has found the arguments wrong; the classes of those errors come first.
-bool is_refused(int status) { return mpi::error_class(status) < MPI_ERR_TRUNCATE; }
+bool has_wrong_arguments(int status) { return mpi::error_class(status) < MPI_ERR_TRUNCATE; }
 
 /// The MPI has made a call in place of Cohort. It counts until its communicator's members connect, and after
 /// that as one that Cohort has left to it. Calls with wrong arguments do not, since one rank may make them
 /// alone.
-inline void note(const Outcome& outcome, int status, MPI_Comm comm) {
+void note(const Outcome& outcome, int status, MPI_Comm comm) {
   if (status == MPI_SUCCESS) [[likely]] {
     if (outcome.by == By::kMpiForCommunicator) Communicators::of_this_process().note_call(comm);
   } else if (outcome.by != By::kMpiForCommunicator && outcome.by != By::kMpiForArguments &&
-             is_refused(status)) {
+             has_wrong_arguments(status)) {
     Communicators::of_this_process().take_back_left(comm);
   }
 }

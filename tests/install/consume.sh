@@ -7,6 +7,13 @@ compile_commands() {
   sed -n 's/^ *"command": //p' "$1/compile_commands.json" | sed -e 's#\\*"##g' -e "s#$1#BUILD#g" | sort
 }
 
+# install_from_pypi PYTHON PREFIX PACKAGE...: with their programs in PREFIX/bin. What pip says is in $work/pip.log.
+install_from_pypi() {
+  # Debian's Python would install below PREFIX/local.
+  DEB_PYTHON_INSTALL_LAYOUT=deb_system "$1" -m pip install --quiet --root-user-action=ignore --disable-pip-version-check --no-compile \
+    --retries 1 --timeout 10 --ignore-installed --prefix "$2" "${@:3}" >"$work/pip.log" 2>&1 </dev/null
+}
+
 # install_to_prefix CMAKE BUILD_DIR: a build of Cohort into $work/prefix. By components, which have lists of files of their
 # own in the build folder: the list without a name may belong to root there, after an installation for all users.
 install_to_prefix() {

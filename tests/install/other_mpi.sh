@@ -12,10 +12,7 @@ fail() { echo "other_mpi: $*" >&2; exit 1; }
 # shellcheck source=tests/install/consume.sh
 source "$(dirname "${BASH_SOURCE[0]}")/consume.sh"
 
-# Debian's Python would install below PREFIX/local.
-export DEB_PYTHON_INSTALL_LAYOUT=deb_system
-if ! "$python" -m pip install --quiet --root-user-action=ignore --disable-pip-version-check --no-deps --retries 1 --timeout 10 \
-  --ignore-installed --prefix "$work/mpich" mpich==5.0.2 >"$work/pip.log" 2>&1; then
+if ! install_from_pypi "$python" "$work/mpich" mpich==5.0.2; then
   echo "skipped: MPICH cannot be had from PyPI: $(tail -n 1 "$work/pip.log")"
   exit 77
 fi

@@ -1,13 +1,13 @@
-/* Calls that cannot end well. `errors differ`: rank 0 makes a larger all-reduce than the others; `errors
-   kill`: rank 1 ends itself; `errors blocks` and `errors large-blocks`: rank 1 sends rank 0 more than that
-   expects; `errors astray HOW`: all ranks but the first call something else, or what only the MPI carries
-   out; `errors arguments`: each call has one that is wrong, which the MPI reports. With an error handler that
-   returns, every other rank gets an error whose text names it. */
+/* Calls that cannot end well. `errors differ`: rank 0 makes a larger all-reduce than the others; `errors kill`:
+   rank 1 ends itself; `errors blocks` and `errors large-blocks`: rank 1 sends rank 0 more than that expects;
+   `errors astray HOW`: all ranks but the first call something else, or what only the MPI carries out;
+   `errors arguments`: each call has one that is wrong, which the MPI reports. With an error handler that returns,
+   every other rank gets an error whose text names it. */
+#include <mpi.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
-#include <mpi.h>
 
 static double data[1024], sums[1024];
 
@@ -21,8 +21,7 @@ static int report(int rank, int status) {
   char text[MPI_MAX_ERROR_STRING] = "";
   int length = 0;
   MPI_Error_string(status, text, &length);
-  printf("rank %d: %s: %s\n", rank, class_of(status) == MPI_ERR_OTHER ? "MPI_ERR_OTHER" : "another class",
-         text);
+  printf("rank %d: %s: %s\n", rank, class_of(status) == MPI_ERR_OTHER ? "MPI_ERR_OTHER" : "another class", text);
   fflush(stdout);
   return status == MPI_SUCCESS ? 0 : 3;
 }
@@ -38,8 +37,7 @@ static int wrong_block(int rank, int elements, MPI_Comm comm) {
   int counts[64] = {0}, expected[64] = {0}, offsets[64] = {0};
   if (rank == 1) counts[0] = elements;
   if (rank == 0) expected[1] = elements - 1;
-  const int status =
-      MPI_Alltoallv(data, counts, offsets, MPI_DOUBLE, sums, expected, offsets, MPI_DOUBLE, comm);
+  const int status = MPI_Alltoallv(data, counts, offsets, MPI_DOUBLE, sums, expected, offsets, MPI_DOUBLE, comm);
   MPI_Barrier(comm);
   return report(rank, status);
 }
@@ -58,8 +56,7 @@ static int astray(int rank, const char* how, MPI_Comm comm) {
   } else if (strcmp(how, "after") == 0) { /* rank 0 has sent, and has gone on */
     if (rank == 0) MPI_Bcast(data, 10, MPI_DOUBLE, 0, comm);
     status = rank == 0 ? MPI_Barrier(comm) : MPI_Scan(data, sums, 10, MPI_DOUBLE, MPI_SUM, comm);
-  } else if (strcmp(how, "pairs") ==
-             0) { /* the others do not wait in the MPI's call, and come to one like rank 0's */
+  } else if (strcmp(how, "pairs") == 0) { /* the others do not wait in the MPI's call, and come to one like rank 0's */
     if (rank != 0) MPI_Gatherv(data, 1, MPI_DOUBLE, sums, counts, offsets, MPI_DOUBLE, 0, comm);
     status = MPI_Barrier(comm);
     if (status == MPI_SUCCESS) status = MPI_Barrier(comm);
@@ -109,12 +106,9 @@ int main(int argc, char** argv) {
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   MPI_Allreduce(data, sums, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
   if (argc == 2 && strcmp(argv[1], "kill") == 0 && rank == 1) kill(getpid(), SIGKILL);
-  if (argc == 2 && strcmp(argv[1], "arguments") == 0)
-    return wrong_arguments(rank, MPI_COMM_WORLD) + MPI_Finalize();
-  if (argc == 2 && strcmp(argv[1], "blocks") == 0)
-    return wrong_block(rank, 3, MPI_COMM_WORLD) + MPI_Finalize();
-  if (argc == 2 && strcmp(argv[1], "large-blocks") == 0)
-    return wrong_block(rank, 100000, MPI_COMM_WORLD) + MPI_Finalize();
+  if (argc == 2 && strcmp(argv[1], "arguments") == 0) return wrong_arguments(rank, MPI_COMM_WORLD) + MPI_Finalize();
+  if (argc == 2 && strcmp(argv[1], "blocks") == 0) return wrong_block(rank, 3, MPI_COMM_WORLD) + MPI_Finalize();
+  if (argc == 2 && strcmp(argv[1], "large-blocks") == 0) return wrong_block(rank, 100000, MPI_COMM_WORLD) + MPI_Finalize();
   if (argc == 3 && strcmp(argv[1], "astray") == 0) {
     const int wrong = astray(rank, argv[2], MPI_COMM_WORLD);
     if (wrong == 0) return MPI_Finalize();
@@ -122,8 +116,7 @@ int main(int argc, char** argv) {
   }
   const int status = MPI_Allreduce(data, sums, rank == 0 ? 1000 : 100, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
   const int result = report(rank, status);
-  /* The launcher ends all when the first one ends. By its PMPI name it is not the library's, whose
-   * communicator has failed. */
+  /* The launcher ends all when the first one ends. By its PMPI name it is not the library's, whose communicator has failed. */
   if (argc == 2 && strcmp(argv[1], "differ") == 0) PMPI_Barrier(MPI_COMM_WORLD);
   _exit(result);
 }

@@ -163,9 +163,9 @@ Task<std::vector<MemberCall>> FailureWatch::collect_calls(const CollectiveCall& 
   co_await until([&] {
     if (group_.failed()) return true;
     for (int member = 0; member < group_.size(); ++member) {
+      if (has_gone_on(member)) continue;
       const PriorityBlock* const description = find_description(member);
       const bool has_said = description != nullptr && has_worded(*description);
-      if (has_gone_on(member)) continue;
       const bool is_here = announced_word(member) >> 32 == open_.word >> 32;
       if (!has_said && !(is_here ? end_for_those_here : end).expired()) return false;
     }
@@ -330,7 +330,7 @@ std::optional<Error> FailureWatch::explain_calls_outside(const CollectiveCall& c
   return InvalidArgument(
       ErrorOrigin{name_of(call), first, group_.host_of(first)},
       fmt::format(
-          "{}: members disagree: {} called {}, which is not carried out here; {} did not, but {}. All "
+          "{}: members disagree: {} called {}, which is not carried out here; {} did not, and is in {}. All "
           "members must make the same calls in the same order",
           name_of(call), list(more), name, list(fewer), describe(called)));
 }
