@@ -1,3 +1,12 @@
+# Structures of a cache line or four are cleared by stores, as each call makes some: the repeated store that GCC takes
+# where it knows no processor begins slowly.
+function(cohort_clear_by_stores target)
+  if(CMAKE_SYSTEM_PROCESSOR STREQUAL "x86_64")
+    target_compile_options(${target} PRIVATE
+      "$<$<COMPILE_LANG_AND_ID:CXX,GNU>:-mmemset-strategy=unrolled_loop:256:noalign,libcall:-1:noalign>")
+  endif()
+endfunction()
+
 # One target per layer. A layer links only the layers below it, so a forbidden include of a generated or
 # third-party header also fails to compile.
 #
@@ -16,12 +25,7 @@ function(cohort_layer name)
     VERSION ${cohort_VERSION} SOVERSION ${COHORT_SOVERSION}
     DEFINE_SYMBOL "")  # shared libraries are made of the same objects
   target_compile_features(${target} PUBLIC cxx_std_20)
-  # Structures of a cache line or four are cleared by stores, as each call makes some: the repeated store that GCC takes
-  # where it knows no processor begins slowly.
-  if(CMAKE_SYSTEM_PROCESSOR STREQUAL "x86_64")
-    target_compile_options(${target} PRIVATE
-      "$<$<COMPILE_LANG_AND_ID:CXX,GNU>:-mmemset-strategy=unrolled_loop:256:noalign,libcall:-1:noalign>")
-  endif()
+  cohort_clear_by_stores(${target})
   target_include_directories(${target} PUBLIC
     $<BUILD_INTERFACE:${cohort_SOURCE_DIR}/include>
     $<BUILD_INTERFACE:${cohort_BINARY_DIR}/include>

@@ -110,18 +110,6 @@ void take_back_call_of_mpi(Communicator& communicator) noexcept {
   static_cast<CommunicatorBase&>(communicator).take_back_call_outside();
 }
 
-CollectiveCall call_of(CollectiveKind kind, const void* input, void* output, std::size_t elements,
-                       DType dtype, int root) noexcept {
-  CollectiveCall call;
-  call.kind = kind;
-  call.dtype = dtype;
-  call.elements = elements;
-  call.root = root;
-  call.input = static_cast<const std::byte*>(input);
-  call.output = static_cast<std::byte*>(output);
-  return call;
-}
-
 void carry_out(Communicator& communicator, const CollectiveCall& call) {
   if (call.elements >= kElementsOfLargeCall) [[unlikely]] {
     const int rank = communicator.rank();

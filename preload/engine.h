@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 
+#include <cohort/collective/collective_call.h>
 #include <cohort/collective/communicator.h>
 #include <cohort/rendezvous/session.h>
 
@@ -58,9 +59,18 @@ void note_call_of_mpi(Communicator& communicator, const char* name) noexcept;
 void take_back_call_of_mpi(Communicator& communicator) noexcept;
 
 /// A call with these and nothing else.
-[[nodiscard]] CollectiveCall call_of(CollectiveKind kind, const void* input, void* output,
-                                     std::size_t elements, DType dtype = DType::kUInt8,
-                                     int root = 0) noexcept;
+[[nodiscard]] inline CollectiveCall call_of(CollectiveKind kind, const void* input, void* output,
+                                            std::size_t elements, DType dtype = DType::kUInt8,
+                                            int root = 0) noexcept {
+  CollectiveCall call;
+  call.kind = kind;
+  call.dtype = dtype;
+  call.elements = elements;
+  call.root = root;
+  call.input = static_cast<const std::byte*>(input);
+  call.output = static_cast<std::byte*>(output);
+  return call;
+}
 
 /// Makes a call whose arguments were checked.
 void carry_out(Communicator& communicator, const CollectiveCall& call);

@@ -140,12 +140,13 @@ std::optional<ElementKind> element_kind(MPI_Datatype type) noexcept {
   return entry == nullptr ? std::nullopt : std::optional(entry->what.kind);
 }
 
-std::optional<Layout> layout_of(MPI_Datatype type) {
-  if (PredefinedTypes::Entry* const entry = predefined_types().find(type)) [[likely]] {
-    const std::size_t bytes = bytes_of(*entry);
-    if (bytes == 0) return std::nullopt;  // of a language that this MPI was built without
-    return Layout{bytes, static_cast<std::ptrdiff_t>(bytes), true};
-  }
+std::size_t predefined_bytes(MPI_Datatype type) {
+  PredefinedTypes::Entry* const entry = predefined_types().find(type);
+  return entry == nullptr ? 0 : bytes_of(*entry);
+}
+
+std::optional<Layout> layout_by_mpi(MPI_Datatype type) {
+  if (predefined_types().find(type) != nullptr) return std::nullopt;  // this MPI lacks its language
   const std::optional<std::size_t> bytes = mpi::type_size(type);
   if (!bytes) return std::nullopt;
   return Layout{*bytes, mpi::type_extent(type), is_row_of_predefined(type)};

@@ -40,8 +40,18 @@ struct Layout {
   bool in_one_piece = false;
 };
 
-/// Nothing where the datatype cannot be used. That of a predefined datatype is known.
-[[nodiscard]] std::optional<Layout> layout_of(MPI_Datatype type);
+/// Bytes of an element; 0 for a datatype that is not predefined, or of a language that the MPI lacks.
+[[nodiscard]] std::size_t predefined_bytes(MPI_Datatype type);
+/// By what the MPI says. Nothing where the datatype cannot be used.
+[[nodiscard]] std::optional<Layout> layout_by_mpi(MPI_Datatype type);
+
+/// The same for any datatype. In line, so that small calls keep it in registers.
+[[nodiscard]] inline std::optional<Layout> layout_of(MPI_Datatype type) {
+  const std::size_t bytes = predefined_bytes(type);
+  if (bytes != 0) [[likely]]
+    return Layout{bytes, static_cast<std::ptrdiff_t>(bytes), true};
+  return layout_by_mpi(type);
+}
 
 /// Part of a caller's buffer: elements of a datatype, whose data may have gaps.
 struct Elements {
@@ -50,7 +60,8 @@ struct Elements {
   std::size_t count = 0;
   Layout layout = {.in_one_piece = true};
 
-  [[nodiscard]] static std::optional<Elements> of(const void* begin, std::size_t count, MPI_Datatype type) {
+  [[nodiscard, gnu::always_inline]] static std::optional<Elements> of(const void* begin, std::size_t count,
+                                                                      MPI_Datatype type) {
     const std::optional<Layout> layout = layout_of(type);
     if (!layout) return std::nullopt;
     const Elements elements{static_cast<std::byte*>(const_cast<void*>(begin)), type, count, *layout};

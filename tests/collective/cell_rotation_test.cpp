@@ -14,12 +14,6 @@
 namespace cohort::node {
 namespace {
 
-struct Rules {
-  std::size_t lines = 2;  ///< without eager calls two of them do
-  std::size_t cells = kCells;
-  bool waits_for_line = true;  ///< who has gone ahead, before its next line is used again
-};
-
 /// Pieces may be on their way before the announcements are: of all members, or of some.
 enum class Way { kLine, kEager, kSlot, kSlotInShares, kPieces, kEarlyPieces, kPiecesOfSomeEarly, kDirect };
 
@@ -31,6 +25,32 @@ struct Call {
   Form form = Form::kAll;
   int root = 0;
   int pieces = 0;
+};
+
+/// Of a call: its line, and the one on which members that have gone ahead see how far the others are.
+struct LinesOfCall {
+  std::size_t line = 0;
+  std::size_t awaited = 0;
+};
+
+/// The rotation of the engine with fewer lines, so that a few calls use them again.
+template <std::size_t kCommon, std::size_t kEager>
+std::vector<LinesOfCall> lines_of(const std::vector<Call>& calls) {
+  LineRotationOf<kCommon, kEager> rotation;
+  std::vector<LinesOfCall> lines;
+  for (const Call& call : calls) {
+    rotation.open(call.way == Way::kEager);
+    lines.push_back({rotation.line(), rotation.among_eager(1 - static_cast<int>(kEager / 2))});
+  }
+  return lines;
+}
+
+struct Rules {
+  std::size_t lines = 6;
+  std::size_t eager_lines = 4;
+  std::vector<LinesOfCall> (*lines_of)(const std::vector<Call>&) = &node::lines_of<2, 4>;
+  std::size_t cells = kCells;
+  bool waits_for_line = true;  ///< who has gone ahead, before its next line is used again
 };
 
 using Value = std::uint16_t;
@@ -78,20 +98,22 @@ class Program {
  public:
   Program(int member, int members, const Rules& rules, const std::vector<Call>& calls)
       : member_(member), members_(members), rules_(rules), layout_(members, rules) {
-    for (const Call& call : calls) add(call);
+    const std::vector<LinesOfCall> lines = rules.lines_of(calls);
+    for (std::size_t i = 0; i < calls.size(); ++i) add(calls[i], lines[i]);
   }
   [[nodiscard]] const std::vector<Step>& steps() const { return steps_; }
 
  private:
-  void add(const Call& call) {
+  void add(const Call& call, const LinesOfCall& lines) {
     call_ = call;
-    const std::size_t line = ++sequence_ % rules_.lines;
+    ++sequence_;
+    const std::size_t line = lines.line;
     const auto payload = [&](int member) { return layout_.payload(member, line); };
     const auto slot = [&](int member) { return layout_.slot(slot_of(member, slots_, members_)); };
     const bool in_slots = call.way == Way::kSlot || call.way == Way::kSlotInShares;
     if (!in_slots || contributes(member_)) write(in_slots ? slot(member_) : payload(member_));
     steps_.push_back({Step::Kind::kStore, layout_.word(line) + static_cast<std::size_t>(member_), sequence_});
-    if (call.way == Way::kEager) return end_eager(payload);
+    if (call.way == Way::kEager) return end_eager(payload, lines);
     const bool early = call.way == Way::kEarlyPieces || (call.way == Way::kPiecesOfSomeEarly && member_ == 0);
     if (early) exchange_pieces();
     steps_.push_back({Step::Kind::kAwaitAll, layout_.word(line), sequence_});
@@ -124,20 +146,20 @@ class Program {
   }
 
   template <class PlaceOf>
-  void end_eager(PlaceOf payload) {
-    const std::size_t words = layout_.word(sequence_ % rules_.lines);
+  void end_eager(PlaceOf payload, const LinesOfCall& call_lines) {
+    const std::size_t words = layout_.word(call_lines.line);
     if (reads() && call_.form == Form::kFromRoot) {
       steps_.push_back({Step::Kind::kAwaitOne, words + static_cast<std::size_t>(call_.root), sequence_});
+      if (members_ == 2) all_have_announced_ = sequence_;
     } else if (reads()) {
       steps_.push_back({Step::Kind::kAwaitAll, words, sequence_});
       all_have_announced_ = sequence_;
     }
     read_all(payload);
-    const auto lines = static_cast<Value>(rules_.lines);
+    const auto lines = static_cast<Value>(rules_.eager_lines);
     if (!rules_.waits_for_line || sequence_ + 1 - all_have_announced_ < lines) return;
     all_have_announced_ = static_cast<Value>(sequence_ + 1 - lines / 2);
-    steps_.push_back(
-        {Step::Kind::kAwaitAtLeast, layout_.word(all_have_announced_ % lines), all_have_announced_});
+    steps_.push_back({Step::Kind::kAwaitAtLeast, layout_.word(call_lines.awaited), all_have_announced_});
   }
 
   void meet() {
@@ -334,33 +356,32 @@ TEST(Turns, HoldWhenSlotsAndLinesAreUsedAgainAndAgain) {
 }
 
 TEST(Turns, HoldWhenThoseThatOnlySendGoAhead) {
-  constexpr Rules kFourLines{.lines = 4};
   for (const int members : {2, 3}) {
     const Call from_root{Way::kEager, Form::kFromRoot, 0, 0};
     const Call to_root{Way::kEager, Form::kToRoot, 0, 0};
     const Call to_other{Way::kEager, Form::kToRoot, 1, 0};
     const Call line{Way::kLine, Form::kAll, 0, 0};
     const Call slot{Way::kSlot, Form::kAll, 0, 0};
-    EXPECT_EQ(Explorer(members, kFourLines, std::vector(7, from_root)).find_fault(), "");
-    EXPECT_EQ(Explorer(members, kFourLines, std::vector(7, to_root)).find_fault(), "");
-    EXPECT_EQ(Explorer(members, kFourLines, {to_root, to_root, to_root, line, to_root, to_root}).find_fault(),
-              "");
-    EXPECT_EQ(Explorer(members, kFourLines, {from_root, to_root, to_other, from_root, to_root}).find_fault(),
-              "");
-    EXPECT_EQ(Explorer(members, kFourLines, {slot, from_root, slot, to_other, to_other, slot}).find_fault(),
+    EXPECT_EQ(Explorer(members, {}, std::vector(7, from_root)).find_fault(), "");
+    EXPECT_EQ(Explorer(members, {}, std::vector(7, to_root)).find_fault(), "");
+    EXPECT_EQ(Explorer(members, {}, {to_root, to_root, to_root, line, to_root, to_root}).find_fault(), "");
+    EXPECT_EQ(Explorer(members, {}, {from_root, to_root, to_other, from_root, to_root}).find_fault(), "");
+    EXPECT_EQ(Explorer(members, {}, {slot, from_root, slot, to_other, to_other, slot}).find_fault(), "");
+    EXPECT_EQ(Explorer(members, {}, {from_root, line, line, line, from_root, from_root, line}).find_fault(),
               "");
   }
 }
 
 TEST(Turns, WouldOvertakeReadersWithoutWaitingForALine) {
-  constexpr Rules kRules{.lines = 4, .waits_for_line = false};
-  EXPECT_NE(Explorer(2, kRules, std::vector(5, Call{Way::kEager, Form::kToRoot, 0, 0})).find_fault(), "");
-  EXPECT_NE(Explorer(2, kRules, std::vector(5, Call{Way::kEager, Form::kFromRoot, 0, 0})).find_fault(), "");
+  constexpr Rules kRules{.waits_for_line = false};
+  EXPECT_NE(Explorer(2, kRules, std::vector(6, Call{Way::kEager, Form::kToRoot, 0, 0})).find_fault(), "");
+  EXPECT_NE(Explorer(2, kRules, std::vector(6, Call{Way::kEager, Form::kFromRoot, 0, 0})).find_fault(), "");
 }
 
 TEST(Turns, NeedTwoLinesAndFourCells) {
   const Call line{Way::kLine, Form::kAll, 0, 0};
-  EXPECT_NE(Explorer(2, {.lines = 1}, {line, line}).find_fault(), "");
+  const Rules one_line{.lines = 5, .lines_of = &lines_of<1, 4>};
+  EXPECT_NE(Explorer(2, one_line, {line, line}).find_fault(), "");
   EXPECT_NE(Explorer(3, {.cells = 3}, {{Way::kPieces, Form::kAll, 0, 6}}).find_fault(), "");
 }
 

@@ -80,7 +80,7 @@ void reduce_cells_at(std::size_t cell_offset, const CollectiveCall& call, Reduct
 void CallPlanner::make_plan(const CollectiveCall& call) {
   // Calls with counts are planned each time: no member is -1, so this key fits no call.
   planned_ = call.counts.empty()
-                 ? PlanKey{call.elements, call.layout, call.root, call.kind, call.dtype, call.op}
+                 ? PlanKey{call.elements, call.layout, call.root, call.op, call.dtype, call.kind}
                  : PlanKey{};
   const CallDetails details = details_of(call);
   const std::size_t bytes = contributed_bytes(call, members_);

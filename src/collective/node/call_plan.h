@@ -49,14 +49,16 @@ class CallPlanner {
   }
 
  private:
-  /// What tells the plans of two calls apart; calls with counts are planned each time.
+  /// What tells the plans of two calls apart; calls with counts are planned each time. The bytes are in
+  /// another order than in a call: as one word they would be compared with what was just written one by one,
+  /// for which the processor waits.
   struct PlanKey {
     std::size_t elements = 0;
     std::uint64_t layout = 0;
     int root = -1;
-    CollectiveKind kind = CollectiveKind::kBarrier;
-    DType dtype = DType::kUInt8;
     ReduceOp op = ReduceOp::kSum;
+    DType dtype = DType::kUInt8;
+    CollectiveKind kind = CollectiveKind::kBarrier;
   };
 
   void make_plan(const CollectiveCall& call);

@@ -25,8 +25,13 @@ namespace cohort::node {
 inline constexpr std::size_t kFlagSpacing = 128;
 
 inline constexpr std::size_t kPayloadBytes = 56;
-/// Lines of a member: so many eager calls, less one, may be under way.
-inline constexpr std::size_t kLines = 16;
+/// Lines of a member: those that come after calls in which all wait for all, and those after eager calls, of
+/// which so many, less one, may be under way. With cores far apart a line takes 0.25 us to where it is read,
+/// and as long until it is seen that it was, so there are many; a call in which all wait prefers few, which
+/// stay in the first-level cache.
+inline constexpr std::size_t kCommonLines = 16;
+inline constexpr std::size_t kEagerLines = 64;
+inline constexpr std::size_t kLines = kCommonLines + kEagerLines;
 /// What a member contributes to an eager call at most.
 inline constexpr std::size_t kEagerCallBytes = 1024;
 inline constexpr std::size_t kSlotBytes = 8 * 1024;
@@ -114,9 +119,7 @@ struct FailureRecord {
 
 /// The flags and cells through which a member's calls of one priority go.
 struct PriorityBlock {
-  /// Used in turns: the line of call k is written again in call k + kLines, before which its owner has seen
-  /// that all have ended call k.
-  std::array<Line, kLines> lines;
+  std::array<Line, kLines> lines;  ///< see LineRotation
 
   alignas(kFlagSpacing) std::atomic<std::uint64_t> pieces{
       0};  ///< pieces that lie in the cells, since the beginning
@@ -198,8 +201,8 @@ struct ControlBlock {
 // has written the next one, so four cells do.
 //
 // In an eager call members that only send do not wait for the others, and go ahead by less calls than they
-// have lines. Who may be that far ahead looks at the others' words before it ends the call, so that its next
-// line is always free.
+// have lines for. Who may be that far ahead looks at the others' words before it ends the call, so that its
+// next line is always free.
 
 /// Where a line, slot or cell is: the `index`-th in the control block of `owner`.
 struct BufferLocation {
@@ -207,14 +210,52 @@ struct BufferLocation {
   std::size_t index = 0;
 };
 
-/// Which of its lines a member uses in call number `sequence`.
-[[nodiscard]] constexpr std::size_t line_of(std::uint64_t sequence) noexcept { return sequence % kLines; }
-/// The same of what it has for the tree, where no call is eager.
+/// Which of its lines a member uses next. That follows from the calls before, and not from the call itself:
+/// so members that call different things look at the same line, and find out.
+template <std::size_t kCommon, std::size_t kEager>
+class LineRotationOf {
+ public:
+  /// The line of the open call.
+  [[nodiscard]] std::size_t line() const noexcept { return line_; }
+  /// That of the next one.
+  [[nodiscard]] std::size_t next() const noexcept { return next_; }
+
+  /// Goes on to the next call, which is eager or not.
+  void open(bool is_eager) noexcept {
+    line_ = next_;
+    next_ = is_eager ? eager_line(eager_++) : common_line(common_++);
+  }
+
+  /// After an eager call: the line of the call number `distance` from here if those before it are eager, too;
+  /// 1 for the next one. Negative for a call before this one, if those between were.
+  [[nodiscard]] std::size_t among_eager(int distance) const noexcept {
+    return eager_line(eager_ + static_cast<std::uint64_t>(distance) - 2);
+  }
+
+  /// The lines that the next call would have if the open one were eager, and if not.
+  [[nodiscard]] std::array<std::size_t, 2> next_in_any_case() const noexcept {
+    const bool is_eager = next_ >= kCommon;
+    return {is_eager ? next_ : eager_line(eager_), is_eager ? common_line(common_) : next_};
+  }
+
+ private:
+  [[nodiscard]] static std::size_t common_line(std::uint64_t use) noexcept { return use % kCommon; }
+  [[nodiscard]] static std::size_t eager_line(std::uint64_t use) noexcept { return kCommon + use % kEager; }
+
+  std::size_t line_ = 0;
+  std::size_t next_ = 0;
+  std::uint64_t common_ = 1;  ///< uses of common lines, the next one included if it is such a line
+  std::uint64_t eager_ = 0;   ///< the same of the others
+};
+using LineRotation = LineRotationOf<kCommonLines, kEagerLines>;
+
+/// The same of what there is for the tree, where no call is eager.
 [[nodiscard]] constexpr std::size_t tree_line_of(std::uint64_t sequence) noexcept { return sequence % 2; }
 
-/// Whether the owner of the block has announced call number `sequence`, or a later one.
-[[nodiscard]] inline bool has_announced(const PriorityBlock& block, std::uint64_t sequence) noexcept {
-  const std::uint64_t word = block.lines[line_of(sequence)].word.load(std::memory_order_acquire);
+/// Whether the owner of the block has announced call number `sequence` on this line, or a later one.
+[[nodiscard]] inline bool has_announced(const PriorityBlock& block, std::size_t line,
+                                        std::uint64_t sequence) noexcept {
+  const std::uint64_t word = block.lines[line].word.load(std::memory_order_acquire);
   return static_cast<std::int32_t>(static_cast<std::uint32_t>(word >> 32) -
                                    static_cast<std::uint32_t>(sequence)) >= 0;
 }

@@ -28,7 +28,7 @@ bool Endpoint::details_differ() const noexcept {
 
 void Endpoint::count_reads_of_lines() const {
   for (int member = 0; counter_ != nullptr && member < position_.size; ++member)
-    counter_->read(position_.rank, &priority_block(member).lines[line_of(open_.sequence)]);
+    counter_->read(position_.rank, &priority_block(member).lines[open_.rotation.line()]);
 }
 
 void Endpoint::count_reads_of(std::atomic<std::uint64_t> PriorityBlock::*flag, std::uint64_t count) const {
@@ -37,10 +37,12 @@ void Endpoint::count_reads_of(std::atomic<std::uint64_t> PriorityBlock::*flag, s
 }
 
 bool Endpoint::half_of_lines_are_free() noexcept {
-  const std::uint64_t target = open_.sequence + 1 - kLines / 2;
+  // All calls since then are eager, or this member would know that all have come to them.
+  const std::uint64_t target = open_.sequence + 1 - kEagerLines / 2;
   await(Awaited::kLine, target);
+  open_.awaited_line = open_.rotation.among_eager(1 - static_cast<int>(kEagerLines / 2));
   for (; open_.next_to_check < position_.size; ++open_.next_to_check) {
-    if (!has_announced(priority_block(open_.next_to_check), target)) return false;
+    if (!has_announced(priority_block(open_.next_to_check), open_.awaited_line, target)) return false;
   }
   all_have_announced_ = target;
   return true;
@@ -75,6 +77,7 @@ void Endpoint::raise_done() noexcept {
   if (!levels_) return own_.bell.ring();
   // Along the tree one more announcement says it.
   ++open_.sequence;
+  open_.rotation.open(false);
   open_.word += std::uint64_t{1} << 32;
   open_.payload_has_details = false;
   open_.contents = {};

@@ -72,6 +72,7 @@ struct OpenCall {
   /// which members agree on another call, the one that it `stands_for`.
   const CollectiveCall* whole = nullptr;
   std::uint64_t sequence = 0;  ///< announcements so far: a collective in parts has several
+  LineRotation rotation;       ///< where they are
   std::uint64_t word = 0;      ///< what is announced: {sequence, fingerprint}, 32 bits each
   std::uint32_t outside = 0;   ///< in all fingerprints: how many calls of all members were made outside
   bool payload_has_details = false;
@@ -84,6 +85,7 @@ struct OpenCall {
   int next_to_check = 0;  ///< members before it have done what is awaited
   Awaited awaited = Awaited::kAnnouncements;
   std::uint64_t awaited_count = 0;
+  std::size_t awaited_line = 0;  ///< where that is a line that must be free: on which others say so
 
   /// What the program has called: `call`, or what it is a part of, or stands for.
   [[nodiscard]] const CollectiveCall& as_called(const CollectiveCall& call) const noexcept {
@@ -158,6 +160,7 @@ class Endpoint {
   void open(const CallPlan& plan) {
     failure_watch_.require_usable();
     ++open_.sequence;
+    open_.rotation.open(plan.eager);
     open_.word = open_.sequence << 32 | (plan.fingerprint ^ open_.outside);
     open_.disagreement = false;
     open_.payload_has_details = plan.payload_has_details;
@@ -175,17 +178,17 @@ class Endpoint {
   /// This member's payload of the open collective, to be written before `announce`. It begins with the call's
   /// details where the data is elsewhere.
   [[nodiscard]] std::byte* own_payload() const noexcept {
-    return own_.lines[line_of(open_.sequence)].payload.data();
+    return own_.lines[open_.rotation.line()].payload.data();
   }
   /// After `all_announced`: any member's, unless there are levels and the contents go as one.
   [[nodiscard]] const std::byte* payload_of(int member) const noexcept {
     return levels_ ? levels_->payload_of(member, open_)
-                   : priority_block(member).lines[line_of(open_.sequence)].payload.data();
+                   : priority_block(member).lines[open_.rotation.line()].payload.data();
   }
 
   /// Announces the open collective to the others; this member's payload is complete.
   void announce() noexcept {
-    Line& line = own_.lines[line_of(open_.sequence)];
+    Line& line = own_.lines[open_.rotation.line()];
     if (!is_plain_ && is_counted()) [[unlikely]]
       counter_->published(position_.rank, &line);
     line.word.store(open_.word, std::memory_order_release);
@@ -206,7 +209,7 @@ class Endpoint {
     await(Awaited::kAnnouncements, open_.sequence);
     if (levels_) [[unlikely]]
       return levels_->advance(open_);
-    const std::size_t line = line_of(open_.sequence);
+    const std::size_t line = open_.rotation.line();
     const std::uint64_t own_word = open_.word;
     const int members = position_.size;
     for (int member = open_.next_to_check; member < members; ++member) {
@@ -229,35 +232,37 @@ class Endpoint {
   [[nodiscard]] bool root_announced(int root) noexcept {
     await(Awaited::kRoot, static_cast<std::uint64_t>(root));
     open_.next_to_check = root;
-    const Line& line = priority_block(root).lines[line_of(open_.sequence)];
+    const Line& line = priority_block(root).lines[open_.rotation.line()];
     const std::uint64_t word = line.word.load(std::memory_order_acquire);
     open_.disagreement = word != open_.word && word >> 32 == open_.word >> 32;
-    return word == open_.word || open_.disagreement;
+    if (word != open_.word) return open_.disagreement;
+    if (position_.size == 2) all_have_announced_ = open_.sequence;
+    return true;
   }
 
   /// What `member` contributes, where it does not fit the line.
   [[nodiscard]] std::byte* eager_payload(int member) const noexcept {
-    return priority_block(member).eager_payloads[line_of(open_.sequence)].data();
+    return priority_block(member).eager_payloads[open_.rotation.line()].data();
   }
 
   /// Whether the next line is known to be free: all have announced a call after the one that it was for.
   [[nodiscard]] bool next_line_is_free() const noexcept {
-    return open_.sequence + 1 - all_have_announced_ < kLines;
+    return open_.sequence + 1 - all_have_announced_ < kEagerLines;
   }
 
   // In a row of eager calls the way of a cache line takes longer than a call, so lines are fetched some calls
   // ahead: those that this member is to write, and, where it is behind, those that `from` has written.
   void prepare_eager_lines(std::size_t bytes) const noexcept {
-    const std::uint64_t later = open_.sequence + kEagerLookAhead;
-    if (later - all_have_announced_ >= kLines) return;
-    prefetch_to_write(&own_.lines[line_of(later)]);
-    if (bytes > kPayloadBytes) prefetch_to_write(own_.eager_payloads[line_of(later)].data());
+    if (open_.sequence + kEagerLookAhead - all_have_announced_ >= kEagerLines) return;
+    const std::size_t later = open_.rotation.among_eager(kEagerLookAhead);
+    prefetch_to_write(&own_.lines[later]);
+    if (bytes > kPayloadBytes) prefetch_to_write(own_.eager_payloads[later].data());
   }
   void expect_eager_lines(int from, std::size_t bytes) const noexcept {
     const PriorityBlock& theirs = priority_block(from);
-    const std::size_t line = line_of(open_.sequence + kEagerLookAhead);
-    prefetch_to_read(&theirs.lines[line]);
-    if (bytes > kPayloadBytes) prefetch_to_read(theirs.eager_payloads[line].data());
+    const std::size_t later = open_.rotation.among_eager(kEagerLookAhead);
+    prefetch_to_read(&theirs.lines[later]);
+    if (bytes > kPayloadBytes) prefetch_to_read(theirs.eager_payloads[later].data());
   }
 
   /// After looking at the others' words: whether half of the lines are, so that the next calls need not look.
@@ -269,7 +274,7 @@ class Endpoint {
   }
 
   /// Fetches the line of the next call for writing, while the caller does something else.
-  void prepare_next_line() noexcept { prefetch_to_write(&own_.lines[line_of(open_.sequence + 1)]); }
+  void prepare_next_line() noexcept { prefetch_to_write(&own_.lines[open_.rotation.next()]); }
 
   // ---- within a collective: what has been done since the beginning, by count
 
@@ -373,7 +378,7 @@ class Endpoint {
   [[nodiscard]] const std::optional<TuningTable>& tuning() const noexcept { return tuning_; }
 
  private:
-  static constexpr std::uint64_t kEagerLookAhead = 3;
+  static constexpr int kEagerLookAhead = 6;
 
   /// A turn may be as long as all other members' work, and who is waited for rings. This is for a missed
   /// ring.

@@ -77,7 +77,7 @@ const PriorityBlock& FailureWatch::other_priority(int member) const noexcept {
 }
 
 std::uint64_t FailureWatch::announced_word(int member) const noexcept {
-  return priority_block(member).lines[line_of(open_.sequence)].word.load(std::memory_order_acquire);
+  return priority_block(member).lines[open_.rotation.line()].word.load(std::memory_order_acquire);
 }
 
 void FailureWatch::describe_call(const CollectiveCall& call) {
@@ -113,8 +113,11 @@ const PriorityBlock* FailureWatch::find_description(int member) const noexcept {
 
 /// Whether a member has announced the open call and a later one: it will say no more of this one.
 bool FailureWatch::has_gone_on(int member) const {
+  const auto is_on = [&](std::size_t line) {
+    return has_announced(priority_block(member), line, open_.sequence + 1);
+  };
   return announced_word(member) >> 32 == open_.word >> 32 &&
-         has_announced(priority_block(member), open_.sequence + 1);
+         std::ranges::any_of(open_.rotation.next_in_any_case(), is_on);
 }
 
 /// What a member has called that went ahead and may be in another call by now; nothing if it has not come.
@@ -206,7 +209,8 @@ bool FailureWatch::has_done_what_is_awaited(int member) const noexcept {
     case Awaited::kRoot:
       return member != static_cast<int>(open_.awaited_count) ||
              announced_word(member) >> 32 == open_.word >> 32;
-    case Awaited::kLine: return has_announced(priority_block(member), open_.awaited_count);
+    case Awaited::kLine:
+      return has_announced(priority_block(member), open_.awaited_line, open_.awaited_count);
     case Awaited::kPieces:
     case Awaited::kTurn:
       return priority_block(member).pieces.load(std::memory_order_acquire) >= open_.awaited_count;
@@ -230,7 +234,7 @@ std::vector<int> FailureWatch::members_that_pass_nothing_on() {
   constexpr std::chrono::milliseconds kNap{100};
   std::vector<int> idle;
   if (open_.awaited == Awaited::kAnnouncements && !group_.tree().empty())
-    idle = LevelAnnouncements::find_idle(group_.tree(), priority_blocks_, open_.word);
+    idle = LevelAnnouncements::find_idle(group_.tree(), priority_blocks_, open_);
   if (idle.empty()) return {};
   const auto now = Waiting::Clock::now();
   if (!idle_ || idle_->number != open_.number) idle_ = {open_.number, now};

@@ -177,7 +177,7 @@ void LevelAnnouncements::begin(const OpenCall& open) noexcept {
   if (place_.children.empty()) return;
   std::memcpy(
       own_.all_payloads[tree_line_of(open.sequence)].data() + static_cast<std::size_t>(rank_) * spacing(open),
-      own_.lines[line_of(open.sequence)].payload.data(), open.contents.payload_bytes);
+      own_.lines[open.rotation.line()].payload.data(), open.contents.payload_bytes);
 }
 
 /// True when all below this member have announced the same call as this one.
@@ -185,7 +185,7 @@ bool LevelAnnouncements::gather(OpenCall& open) noexcept {
   for (; next_child_ < place_.children.size(); ++next_child_) {
     const TreeChild& child = place_.children[next_child_];
     const Line& theirs = child.has_children ? block(child.member).gathered[tree_line_of(open.sequence)]
-                                            : block(child.member).lines[line_of(open.sequence)];
+                                            : block(child.member).lines[open.rotation.line()];
     const std::uint64_t word = theirs.word.load(std::memory_order_acquire);
     if (word >> 32 != open.word >> 32) return false;
     if (word != open.word || !take_payloads(child, open)) {
@@ -201,7 +201,7 @@ bool LevelAnnouncements::gather(OpenCall& open) noexcept {
 /// False when the child's details differ from this member's.
 bool LevelAnnouncements::take_payloads(const TreeChild& child, const OpenCall& open) noexcept {
   if (open.contents.payload_bytes == 0) return true;
-  const std::size_t line = line_of(open.sequence);
+  const std::size_t line = open.rotation.line();
   const std::size_t tree_line = tree_line_of(open.sequence);
   std::byte* const to = own_.all_payloads[tree_line].data();
   const PriorityBlock& theirs = block(child.member);
@@ -280,10 +280,10 @@ int LevelAnnouncements::awaited_member() const noexcept {
 }
 
 std::vector<int> LevelAnnouncements::find_idle(const std::vector<TreePlace>& places,
-                                               PriorityBlock* const* blocks, std::uint64_t word) {
-  const std::size_t line = line_of(word >> 32);
-  const std::size_t tree_line = tree_line_of(word >> 32);
-  const auto has = [word](const Line& at) { return at.word.load(std::memory_order_acquire) == word; };
+                                               PriorityBlock* const* blocks, const OpenCall& open) {
+  const std::size_t line = open.rotation.line();
+  const std::size_t tree_line = tree_line_of(open.sequence);
+  const auto has = [&open](const Line& at) { return at.word.load(std::memory_order_acquire) == open.word; };
   std::vector<int> idle;
   for (std::size_t member = 0; member < places.size(); ++member) {
     const TreePlace& place = places[member];

@@ -78,9 +78,10 @@ class LevelAnnouncements {
   /// The member for whom this one waits.
   [[nodiscard]] int awaited_member() const noexcept;
 
-  /// Members that have all that they need to pass the announcements of call `word` on, and have not done so.
+  /// Members that have all that they need to pass the announcements of the open call on, and have not done
+  /// so.
   [[nodiscard]] static std::vector<int> find_idle(const std::vector<TreePlace>& places,
-                                                  PriorityBlock* const* blocks, std::uint64_t word);
+                                                  PriorityBlock* const* blocks, const OpenCall& open);
 
  private:
   enum class Phase { kGather, kAwaitRelease, kReleased };
