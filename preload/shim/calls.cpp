@@ -156,21 +156,25 @@ bool find_blocks(std::vector<Elements>& blocks, const void* buffer, const Count*
 
 /// How Cohort carries a reduction out: by a kernel, or with the MPI's operator. Neither: the MPI does it.
 struct ServedReduction {
-  std::optional<Reduction> by_kernel;
-  std::optional<MpiReduction> by_mpi;
+  const Reduction* by_kernel = nullptr;
+  std::optional<MpiReduction> by_mpi = {};
 
   [[nodiscard]] bool depends_on_order() const noexcept {
-    return by_kernel ? !by_kernel->is_exact : by_mpi && !by_mpi->is_exact;
+    return by_kernel != nullptr ? !by_kernel->is_exact : by_mpi && !by_mpi->is_exact;
   }
 };
 
 /// Of `count` elements; 0 where only a kernel could do it.
 template <class Count>
 ServedReduction served_reduction(MPI_Datatype type, MPI_Op op, Count count) {
-  ServedReduction served{.by_kernel = reduction_of(type, op), .by_mpi = {}};
-  if (!served.by_kernel && count > 0) [[unlikely]]
+  ServedReduction served;
+  served.by_kernel = reduction_of(type, op);
+  if (served.by_kernel == nullptr && count > 0) [[unlikely]]
     served.by_mpi = mpi_reduction(type, op, static_cast<std::size_t>(count));
-  if (served.depends_on_order() && Communicators::of_this_process().only_exact()) return {};
+  if (served.depends_on_order() && Communicators::of_this_process().only_exact()) {
+    served.by_kernel = nullptr;
+    served.by_mpi.reset();
+  }
   return served;
 }
 
@@ -260,7 +264,7 @@ Outcome reduce(const void* input, void* output, Count count, MPI_Datatype type, 
       if (is_root) combine(reduction, gathered.all, output);
     });
   }
-  if (!served_as.by_kernel) return left_to_mpi(*group, "MPI_Reduce", By::kMpiForElements);
+  if (served_as.by_kernel == nullptr) return left_to_mpi(*group, "MPI_Reduce", By::kMpiForElements);
   if (count == 0) return kDone;
   const Reduction& reduction = *served_as.by_kernel;
   const std::size_t elements = static_cast<std::size_t>(count) * reduction.numbers;
@@ -296,7 +300,7 @@ Outcome allreduce(const void* input, void* output, Count count, MPI_Datatype typ
       combine(reduction, gathered.all, output);
     });
   }
-  if (!served_as.by_kernel) return left_to_mpi(*group, "MPI_Allreduce", By::kMpiForElements);
+  if (served_as.by_kernel == nullptr) return left_to_mpi(*group, "MPI_Allreduce", By::kMpiForElements);
   if (count == 0) return kDone;
   if (!is_legal) return kForArguments;
   const Reduction& reduction = *served_as.by_kernel;
@@ -461,13 +465,13 @@ template <class Count>
 Outcome reduce_scatter_block(const void* input, void* output, Count count, MPI_Datatype type, MPI_Op op,
                              MPI_Comm comm) {
   const ServedReduction served_as = served_reduction(type, op, Count{0});
-  const std::optional<Reduction>& reduction = served_as.by_kernel;
+  const Reduction* const reduction = served_as.by_kernel;
   const bool is_legal = input != nullptr && output != nullptr && input != output && !is_misplaced(output);
   const ServedCommunicator* const group =
       served(comm, served_as, [&](const ServedCommunicator&) { return count >= 0 && is_legal; });
   if (group == nullptr) return kForCommunicator;
   if (count < 0) return kForArguments;
-  if (!reduction) return left_to_mpi(*group, "MPI_Reduce_scatter_block", By::kMpiForElements);
+  if (reduction == nullptr) return left_to_mpi(*group, "MPI_Reduce_scatter_block", By::kMpiForElements);
   if (count == 0) return kDone;
   if (!is_legal) return kForArguments;
   const std::size_t elements = static_cast<std::size_t>(count) * reduction->numbers;

@@ -97,6 +97,21 @@ std::optional<DType> floating_of(std::size_t bytes) noexcept {
   return std::nullopt;
 }
 
+/// By dtype, operator, and numbers of an element, less one: what a small call needs is copied by nobody.
+constexpr std::size_t kReduceOps = 5;
+constexpr auto kReductions = [] {
+  std::array<std::array<std::array<Reduction, 2>, kReduceOps>, kAllDTypes.size()> all{};
+  for (const DType dtype : kAllDTypes) {
+    for (std::size_t op = 0; op < kReduceOps; ++op) {
+      for (std::size_t numbers = 1; numbers <= 2; ++numbers) {
+        all[static_cast<std::size_t>(dtype)][op][numbers - 1] = {dtype, static_cast<ReduceOp>(op), numbers,
+                                                                 !is_floating(dtype)};
+      }
+    }
+  }
+  return all;
+}();
+
 /// Whether the datatype is a row of a predefined one without gaps, or one of such rows.
 bool is_row_of_predefined(MPI_Datatype type) {
   if (predefined_types().find(type) != nullptr) return true;
@@ -113,10 +128,10 @@ constexpr std::size_t kMostPackedBytes = std::size_t{1} << 30;
 
 }  // namespace
 
-std::optional<Reduction> reduction_of(MPI_Datatype type, MPI_Op op) {
+const Reduction* reduction_of(MPI_Datatype type, MPI_Op op) {
   PredefinedTypes::Entry* const entry = predefined_types().find(type);
   const std::optional<ReduceOp> reduce = operator_of(op);
-  if (entry == nullptr || !reduce) return std::nullopt;
+  if (entry == nullptr || !reduce) return nullptr;
   const std::size_t bytes = bytes_of(*entry);
   std::optional<DType> dtype;
   std::size_t numbers = 1;
@@ -125,14 +140,14 @@ std::optional<Reduction> reduction_of(MPI_Datatype type, MPI_Op op) {
     case ElementKind::kUnsigned: dtype = integer_of(bytes, false); break;
     case ElementKind::kFloating: dtype = floating_of(bytes); break;
     case ElementKind::kComplex:
-      if (*reduce != ReduceOp::kSum) return std::nullopt;
+      if (*reduce != ReduceOp::kSum) return nullptr;
       dtype = floating_of(bytes / 2);
       numbers = 2;
       break;
     case ElementKind::kBytes: break;
   }
-  if (!dtype) return std::nullopt;
-  return Reduction{*dtype, *reduce, numbers, !is_floating(*dtype)};
+  if (!dtype) return nullptr;
+  return &kReductions[static_cast<std::size_t>(*dtype)][static_cast<std::size_t>(*reduce)][numbers - 1];
 }
 
 std::optional<ElementKind> element_kind(MPI_Datatype type) noexcept {

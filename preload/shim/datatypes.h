@@ -26,8 +26,8 @@ struct Reduction {
   bool is_exact;  ///< all orders give the same bits
 };
 
-/// Nothing where Cohort has no such operator, or MPI allows none for the datatype.
-[[nodiscard]] std::optional<Reduction> reduction_of(MPI_Datatype type, MPI_Op op);
+/// Null where Cohort has no such operator, or MPI allows none for the datatype.
+[[nodiscard]] const Reduction* reduction_of(MPI_Datatype type, MPI_Op op);
 
 /// What elements of a predefined datatype are; nothing for others.
 [[nodiscard]] std::optional<ElementKind> element_kind(MPI_Datatype type) noexcept;
