@@ -191,9 +191,9 @@ void expect_exact(ReduceOp op) {
   for (unsigned seed = 0; seed < kMostInputs; ++seed) values.push_back(inputs_of<T>(kMostElements, seed));
   const ReductionHints all_hints[] = {
       {},
-      {.stream = true, .prefetch_bytes = 2048},
+      {.stream = true},
       {.stream_others = true, .prefetch_outputs_bytes = 1024},
-      {.prefetch_bytes = 512, .take_over = 0},
+      {.take_over = 0},
   };
   Buffers buffers;
   for (const std::size_t inputs : kInputCounts) {

@@ -22,8 +22,6 @@ struct ReductionHints {
   bool stream = false;
   /// The same for every output but the first: the others belong to other cores.
   bool stream_others = false;
-  /// How many bytes ahead of the pass every input is prefetched; 0: as the hardware does.
-  std::size_t prefetch_bytes = 0;
   /// The input whose cache lines are prefetched for writing, about 2 KiB ahead, because this thread
   /// writes there next; -1: none.
   int take_over = -1;

@@ -82,8 +82,6 @@ HWY_INLINE std::size_t bytes_to_boundary(const void* pointer) {
 
 inline constexpr std::size_t kCacheLine = 64;
 
-HWY_INLINE void prefetch_to_read(const std::byte* line) { hwy::Prefetch(line); }
-
 }  // namespace cohort::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 

@@ -137,8 +137,7 @@ class ReductionPass {
   static constexpr std::size_t kTakeOverBytes = 2048;
 
   static HWY_INLINE bool is_any_set(const ReductionHints& hints) {
-    return hints.stream || hints.stream_others || hints.prefetch_bytes != 0 ||
-           hints.prefetch_outputs_bytes != 0 || hints.take_over >= 0;
+    return hints.stream || hints.stream_others || hints.prefetch_outputs_bytes != 0 || hints.take_over >= 0;
   }
 
   HWY_INLINE void hinted(const ReductionHints& hints) const {
@@ -235,29 +234,24 @@ class ReductionPass {
 
   /// The cache lines that lie the hinted distances ahead of the block at byte `begin`.
   HWY_INLINE void prefetch_ahead(const ReductionHints& hints, std::size_t begin) const {
-    if (hints.prefetch_bytes != 0) {
-      for (std::size_t i = 0; i < inputs_.size(); ++i)
-        for_each_line(inputs_[i], begin + hints.prefetch_bytes, prefetch_to_read);
-    }
     if (hints.take_over >= 0) {
       const std::byte* next = inputs_[static_cast<std::size_t>(hints.take_over)];
-      for_each_line(next, begin + kTakeOverBytes, prefetch_to_write);
+      take_over_lines(next, begin + kTakeOverBytes);
     }
     if (hints.prefetch_outputs_bytes != 0) {
       for (std::size_t o = 1; o < outputs_.size(); ++o)
-        for_each_line(outputs_[o], begin + hints.prefetch_outputs_bytes, prefetch_to_write);
+        take_over_lines(outputs_[o], begin + hints.prefetch_outputs_bytes);
     }
   }
 
   /// The cache lines of a block. Never beyond the end of the buffer: a cache line there belongs to other
   /// data.
-  template <class Prefetch>
-  HWY_INLINE void for_each_line(const std::byte* buffer, std::size_t begin, Prefetch prefetch) const {
+  HWY_INLINE void take_over_lines(const std::byte* buffer, std::size_t begin) const {
     const std::size_t end = elements_ * sizeof(Stored);
     if (begin + kBlockBytes <= end) {
-      for (std::size_t b = 0; b < kBlockBytes; b += kCacheLine) prefetch(buffer + begin + b);
+      for (std::size_t b = 0; b < kBlockBytes; b += kCacheLine) prefetch_to_write(buffer + begin + b);
     } else {
-      for (std::size_t b = begin; b < end; b += kCacheLine) prefetch(buffer + b);
+      for (std::size_t b = begin; b < end; b += kCacheLine) prefetch_to_write(buffer + b);
     }
   }
 

@@ -251,18 +251,36 @@ class Endpoint {
   }
 
   // In a row of eager calls the way of a cache line takes longer than a call, so lines are fetched some calls
-  // ahead: those that this member is to write, and, where it is behind, those that `from` has written.
+  // ahead: those that this member is to write, and those that others have written already. A line that is
+  // fetched before is taken away from who is about to write it, and its way is made twice. So in every eighth
+  // call a member that is behind asks for the line of the sixteenth call from there, and four calls later
+  // looks at it.
   void prepare_eager_lines(std::size_t bytes) const noexcept {
-    if (open_.sequence + kEagerLookAhead - all_have_announced_ >= kEagerLines) return;
-    const std::size_t later = open_.rotation.among_eager(kEagerLookAhead);
+    if (open_.sequence + kPreparedCalls - all_have_announced_ >= kEagerLines) return;
+    const std::size_t later = open_.rotation.among_eager(kPreparedCalls);
     prefetch_to_write(&own_.lines[later]);
     if (bytes > kPayloadBytes) prefetch_to_write(own_.eager_payloads[later].data());
   }
-  void expect_eager_lines(int from, std::size_t bytes) const noexcept {
-    const PriorityBlock& theirs = priority_block(from);
-    const std::size_t later = open_.rotation.among_eager(kEagerLookAhead);
-    prefetch_to_read(&theirs.lines[later]);
-    if (bytes > kPayloadBytes) prefetch_to_read(theirs.eager_payloads[later].data());
+  /// `each(look)` calls `look` for every member whose announcement the open call waits for.
+  template <class Each>
+  void expect_eager_lines(const Each& each, std::size_t bytes) noexcept {
+    const std::uint64_t turn = open_.sequence % 8;
+    if (turn == 0) {
+      const std::size_t sixteenth = open_.rotation.among_eager(16);
+      each([&](int member) { prefetch_to_read(&priority_block(member).lines[sixteenth]); });
+    } else if (turn == 4) {
+      const std::uint64_t call = open_.sequence + 12;
+      const std::size_t line = open_.rotation.among_eager(12);
+      bool all_have = true;
+      each([&](int member) { all_have = has_announced(priority_block(member), line, call) && all_have; });
+      if (all_have) expected_ = call;
+    }
+    if (open_.sequence + kExpectedCalls > expected_) return;
+    const std::size_t later = open_.rotation.among_eager(kExpectedCalls);
+    each([&](int member) {
+      prefetch_to_read(&priority_block(member).lines[later]);
+      if (bytes > kPayloadBytes) prefetch_to_read(priority_block(member).eager_payloads[later].data());
+    });
   }
 
   /// After looking at the others' words: whether half of the lines are, so that the next calls need not look.
@@ -378,7 +396,8 @@ class Endpoint {
   [[nodiscard]] const std::optional<TuningTable>& tuning() const noexcept { return tuning_; }
 
  private:
-  static constexpr int kEagerLookAhead = 6;
+  static constexpr int kPreparedCalls = 3;
+  static constexpr int kExpectedCalls = 4;
 
   /// A turn may be as long as all other members' work, and who is waited for rings. This is for a missed
   /// ring.
@@ -441,6 +460,8 @@ class Endpoint {
   std::uint64_t calls_done_ = 0;
   bool cells_are_free_ = true;
   std::uint64_t all_have_announced_ = 0;  ///< as this member knows; counted as `open_.sequence`
+  std::uint64_t expected_ =
+      0;  ///< up to here those that are ahead have announced eager calls, counted so, too
   std::vector<const std::byte*> pointers_;
   std::vector<std::byte*> output_pointers_;
   std::vector<MemberBuffers> member_buffers_;

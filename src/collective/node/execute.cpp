@@ -196,12 +196,15 @@ Task<> execute_large(Endpoint& endpoint, const CollectiveCall& call, const CallP
   small.endpoint.wait_for(small.call, [&small] { return is_reduced(small); });
 }
 
-/// This member is behind those that send in eager calls.
-void expect_more(const Endpoint& endpoint, const CollectiveCall& call, std::size_t bytes) {
-  if (is_from_root(call)) return endpoint.expect_eager_lines(call.root, bytes);
-  for (int member = 0; member < endpoint.position().size; ++member) {
-    if (member != call.root) endpoint.expect_eager_lines(member, bytes);
-  }
+/// This member may be behind those that send in eager calls.
+void expect_more(Endpoint& endpoint, const CollectiveCall& call, std::size_t bytes) {
+  const auto each_sender = [&](const auto& look) {
+    if (is_from_root(call)) return look(call.root);
+    for (int member = 0; member < endpoint.position().size; ++member) {
+      if (member != call.root) look(member);
+    }
+  };
+  endpoint.expect_eager_lines(each_sender, bytes);
 }
 
 [[gnu::noinline]] void execute_eager_now(Endpoint& endpoint, const CollectiveCall& call,
