@@ -246,7 +246,10 @@ void execute_now(Endpoint& endpoint, const CollectiveCall& call) {
     return execute_eager_now(endpoint, call, plan);
   const SmallCall small = begin_small(endpoint, call, plan);
   endpoint.record_arrival(call, plan);
-  endpoint.wait_for(call, [&endpoint] { return endpoint.all_announced(); });
+  const auto all_are_here = [&endpoint] { return endpoint.all_announced(); };
+  // A root has more to do than the others, so they are here already, and it need not pause before it looks.
+  const bool is_root = (plan.to_root || plan.from_root) && endpoint.position().rank == call.root;
+  if (!is_root || !all_are_here()) endpoint.wait_for(call, all_are_here);
   if (endpoint.disagreement()) [[unlikely]]
     fail_by_disagreement(endpoint, call);
   if (small.in_two_steps()) [[unlikely]]
