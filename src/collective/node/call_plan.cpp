@@ -86,10 +86,8 @@ void CallPlanner::make_plan(const CollectiveCall& call) {
   const std::size_t bytes = contributed_bytes(call, members_);
   // Members must also make an urgent call at the same place among all calls: the details have its number.
   const bool payload_has_details = !is_exact(details) || priority_ == Priority::kUrgent;
-  const bool from_root = traits_of(call.kind).pattern == CollectiveTraits::Pattern::kFromRoot;
-  const bool to_root = traits_of(call.kind).pattern == CollectiveTraits::Pattern::kToRoot;
   const bool is_eager =
-      may_be_eager_ && (from_root || to_root) && !payload_has_details && bytes <= kEagerCallBytes;
+      may_be_eager_ && has_root(call.kind) && !payload_has_details && bytes <= kEagerCallBytes;
   plan_ = {fingerprint(call, details),
            details,
            payload_has_details,
@@ -97,8 +95,7 @@ void CallPlanner::make_plan(const CollectiveCall& call) {
            bytes,
            bytes <= kPayloadBytes && !payload_has_details,
            is_eager,
-           from_root,
-           to_root,
+           traits_of(call.kind).pattern,
            reduces(call.kind) ? reduction_kernel(call.dtype, call.op) : nullptr,
            pack_unnumbered(call)};
 }

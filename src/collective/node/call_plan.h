@@ -25,10 +25,9 @@ struct CallPlan {
   std::size_t bytes = 0;             ///< that one member contributes
   bool in_line = false;              ///< the payload is the data, and the fingerprint exact
   bool eager = false;                ///< members that only send do not wait for the others
-  bool from_root = false;            ///< the root alone contributes
-  bool to_root = false;              ///< the root alone has a result
-  ReductionKernel kernel = nullptr;  ///< of the kinds that reduce
-  PackedCall packed = {};            ///< as the member's record has it, without the number
+  CollectiveTraits::Pattern pattern = {};  ///< who contributes, and who has a result
+  ReductionKernel kernel = nullptr;        ///< of the kinds that reduce
+  PackedCall packed = {};                  ///< as the member's record has it, without the number
 };
 
 /// A training step makes the same calls again and again, so the planner keeps its latest plan. The next call

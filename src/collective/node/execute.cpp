@@ -248,7 +248,8 @@ void execute_now(Endpoint& endpoint, const CollectiveCall& call) {
   endpoint.record_arrival(call, plan);
   const auto all_are_here = [&endpoint] { return endpoint.all_announced(); };
   // A root has more to do than the others, so they are here already, and it need not pause before it looks.
-  const bool is_root = (plan.to_root || plan.from_root) && endpoint.position().rank == call.root;
+  const bool is_root =
+      plan.pattern != CollectiveTraits::Pattern::kSymmetric && endpoint.position().rank == call.root;
   if (!is_root || !all_are_here()) endpoint.wait_for(call, all_are_here);
   if (endpoint.disagreement()) [[unlikely]]
     fail_by_disagreement(endpoint, call);

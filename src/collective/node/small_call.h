@@ -89,7 +89,8 @@ inline void contribute_whole(const SmallCall& small) {
   if (bytes == 0) return;
   if (bytes > kShort || !call.counts.empty())
     contribute(call, small.endpoint.position(), {0, small.plan.elements}, small.own_buffer());
-  else if (!small.plan.from_root || small.endpoint.position().rank == call.root)
+  else if (small.plan.pattern != CollectiveTraits::Pattern::kFromRoot ||
+           small.endpoint.position().rank == call.root)
     std::memcpy(small.own_buffer(), call.input, bytes);
 }
 
@@ -100,10 +101,10 @@ inline void collect_result(const SmallCall& small) {
   const Position& position = small.endpoint.position();
   const bool take_over = small.way == SmallWay::kSlot;
   if (plan.bytes > 0) {
-    if (plan.from_root) {
+    if (plan.pattern == CollectiveTraits::Pattern::kFromRoot) {
       collect_from_root(call, position, {0, plan.elements}, small.buffer_of(call.root));
     } else if (call.kind != CollectiveKind::kAllReduce) {
-      if (!plan.to_root || position.rank == call.root)
+      if (plan.pattern != CollectiveTraits::Pattern::kToRoot || position.rank == call.root)
         collect(call, plan.kernel, position, {0, plan.elements}, small.buffers(), take_over);
     } else if (position.size == 2) {  // the most frequent number: no list in memory
       const std::byte* const other = small.buffer_of(1 - position.rank);
