@@ -66,6 +66,10 @@ void Communicators::move_mpi_on() { mpi::make_progress(of_this_process().node_co
 bool Communicators::stop() {
   if (!is_running_.exchange(false)) return false;
   try {
+    // Who still calls a collective finds out.
+    for (const ServedCommunicator& served : all_) {
+      if (served.communicator) note_call_of_mpi(*served.communicator, "MPI_Finalize");
+    }
     // All have made their last call then, and nobody is taken for lost.
     mpi::barrier(MPI_COMM_WORLD);
     for (ServedCommunicator& served : all_) release(served);

@@ -8,6 +8,7 @@
 #include <array>
 #include <cerrno>
 #include <climits>
+#include <cstdlib>
 #include <fstream>
 #include <limits>
 #include <optional>
@@ -99,6 +100,7 @@ namespace {
 
 struct Status {
   char state = '?';
+  bool is_exiting = false;
   std::uint64_t started = 0;
 };
 
@@ -112,10 +114,15 @@ std::optional<Status> read_status(std::int64_t pid) {
   std::istringstream fields(line.substr(name_end + 1));
   Status status;
   fields >> status.state;
-  constexpr int kFieldsBetween = 18;  // of those from the state, the third, to the start, the 22nd
-  std::string skipped;
-  for (int i = 0; i < kFieldsBetween; ++i) fields >> skipped;
-  fields >> status.started;
+  constexpr int kFlagsField = 9;
+  constexpr int kStartField = 22;
+  constexpr std::uint64_t kExiting = 4;  // PF_EXITING of the kernel
+  std::string field;
+  for (int number = 4; number <= kStartField && fields >> field; ++number) {
+    const std::uint64_t value = std::strtoull(field.c_str(), nullptr, 10);
+    if (number == kFlagsField) status.is_exiting = (value & kExiting) != 0;
+    if (number == kStartField) status.started = value;
+  }
   return fields ? std::optional(status) : std::nullopt;
 }
 
@@ -145,7 +152,8 @@ ProcessState state_of(const ProcessIdentity& process) {
   if (process.started == 0 || process.pid_namespace == 0 || process.pid_namespace != own_pid_namespace())
     return ProcessState::kUnknown;
   const std::optional<Status> status = read_status(process.pid);
-  if (!status || status->started != process.started) return ProcessState::kGone;
+  // The kernel may take long to give back the memory of one that ends; its connections are closed by then.
+  if (!status || status->started != process.started || status->is_exiting) return ProcessState::kGone;
   switch (status->state) {
     case 'Z':
     case 'X': return ProcessState::kGone;

@@ -117,7 +117,8 @@ struct ProcessMemory {
 };
 [[nodiscard]] ProcessMemory memory_of(const ProcessIdentity& process);
 
-/// Asks the kernel, in microseconds. A process that has ended and whose parent has not noticed is gone.
+/// Asks the kernel, in microseconds. A process that is ending, or has ended and whose parent has not noticed,
+/// is gone.
 [[nodiscard]] ProcessState state_of(const ProcessIdentity& process);
 
 }  // namespace cohort

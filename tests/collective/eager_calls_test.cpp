@@ -118,7 +118,7 @@ TEST_P(EagerCalls, MayBeStartedByAMemberThatGoesOn) {
 }
 
 TEST_P(EagerCalls, EndForThoseThatOnlySendBeforeTheOthersCome) {
-  constexpr int kAhead = 10;
+  constexpr int kAhead = 60;
   std::atomic<int> have_sent{0};
   for_each_member(
       GetParam(),
@@ -150,6 +150,26 @@ TEST(EagerCallErrors, NameTheCallOfAMemberThatHasGoneOn) {
         EXPECT_THAT(message_of(ErrorCode::kInvalidArgument, call),
                     AllOf(HasSubstr("members disagree"), HasSubstr("int64[2]"), HasSubstr("int64[3]"),
                           HasSubstr("member 1")));
+      },
+      kEager);
+}
+
+// The odd one only sends, and those that receive do so from others.
+TEST(EagerCallErrors, NameAMemberWhoseAnnouncementNobodyHasLookedAt) {
+  for_each_member(
+      3,
+      [](Communicator& communicator) {
+        const Tensor tensor = numbers(2, 0);
+        check_broadcast(communicator, 2, 1, 5);
+        communicator.broadcast(tensor, communicator.rank() == 0 ? 0 : 1);
+        // Member 0 sends on. Only the barrier has all look at all.
+        const auto calls = [&] {
+          for (int n = 0; n < kManyCalls / 4; ++n) check_reduce(communicator, 2, 2, n);
+          communicator.barrier();
+        };
+        EXPECT_THAT(message_of(ErrorCode::kInvalidArgument, calls),
+                    AllOf(HasSubstr("broadcast #1: members disagree"), HasSubstr("member 0"),
+                          HasSubstr("the other 2")));
       },
       kEager);
 }

@@ -27,7 +27,7 @@ install_to_prefix() {
 
 # consume_by_pkg_config BUILD_DIR CONSUMER_DIR LAUNCHER...: after `consume`, by a command of the compiler's own.
 consume_by_pkg_config() {
-  local consumer=$2 compiler pc flags output
+  local consumer=$2 compiler pc said flags output
   compiler=$(sed -n 's/^CMAKE_CXX_COMPILER:[A-Z]*=//p' "$1/CMakeCache.txt")
   shift 2
   if ! command -v pkg-config >/dev/null; then
@@ -35,7 +35,8 @@ consume_by_pkg_config() {
     return
   fi
   pc=$(find "$work/prefix" -name cohort-mpi.pc)
-  read -ra flags < <(PKG_CONFIG_PATH=$(dirname "$pc") pkg-config --cflags --libs cohort-mpi) || fail "pkg-config does not find it"
+  said=$(PKG_CONFIG_PATH=$(dirname "$pc") pkg-config --cflags --libs cohort-mpi) || fail "pkg-config does not find it"
+  eval "flags=($said)"  # it quotes the blanks of a folder, for a shell
   "$compiler" -std=c++20 "$consumer/main.cpp" -o "$work/by_pkg_config" "${flags[@]}" "-Wl,-rpath,$(dirname "$(dirname "$pc")")" ||
     fail "not compiled or linked with ${flags[*]}"
   output=$("$@" "$work/by_pkg_config")

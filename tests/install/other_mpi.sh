@@ -7,6 +7,10 @@
 set -euo pipefail
 cmake=$1 source=$2 build=$3 type=$4 python=$5
 work=$(mktemp -d)
+if [[ $work == *' '* ]]; then  # there CMake cannot ask MPICH's compilers what they need
+  rmdir "$work"
+  work=$(mktemp -d -p /tmp)
+fi
 trap 'rm -rf "$work"' EXIT
 fail() { echo "other_mpi: $*" >&2; exit 1; }
 # shellcheck source=tests/install/consume.sh

@@ -107,7 +107,7 @@ for rank in 1 2; do
 done
 
 # Whose call is Cohort's finds out that the others are, or have been, in one of the MPI's.
-for other in larger:MPI_Allreduce other:MPI_Scan after:MPI_Scan pairs:MPI_Gatherv; do
+for other in larger:MPI_Allreduce other:MPI_Scan after:MPI_Scan pairs:MPI_Gatherv end:MPI_Finalize; do
   run 3 "$errors" astray "${other%:*}"
   [[ $status == 3 ]] || fail "astray, $other: status $status: $said"
   [[ $said =~ "rank 0: MPI_ERR_OTHER: "[^$'\n']*": member "[12]" ("[^$'\n']*" called ${other#*:}, which is not carried out here" ]] ||

@@ -243,9 +243,10 @@ class LineRotationOf {
   [[nodiscard]] static std::size_t eager_line(std::uint64_t use) noexcept { return kCommon + use % kEager; }
 
   std::size_t line_ = 0;
+  std::uint64_t eager_ =
+      0;  ///< uses of the lines after eager calls, the next one included if it is such a line
   std::size_t next_ = 0;
-  std::uint64_t common_ = 1;  ///< uses of common lines, the next one included if it is such a line
-  std::uint64_t eager_ = 0;   ///< the same of the others
+  std::uint64_t common_ = 1;  ///< the same of the others
 };
 using LineRotation = LineRotationOf<kCommonLines, kEagerLines>;
 

@@ -72,9 +72,9 @@ struct OpenCall {
   /// which members agree on another call, the one that it `stands_for`.
   const CollectiveCall* whole = nullptr;
   std::uint64_t sequence = 0;  ///< announcements so far: a collective in parts has several
-  LineRotation rotation;       ///< where they are
   std::uint64_t word = 0;      ///< what is announced: {sequence, fingerprint}, 32 bits each
-  std::uint32_t outside = 0;   ///< in all fingerprints: how many calls of all members were made outside
+  std::uint32_t before = 0;  ///< in all fingerprints: of calls before that some members may not have compared
+  LineRotation rotation;     ///< where announcements are
   bool payload_has_details = false;
   Contents contents = {};
   bool disagreement = false;  ///< some member has called something else
@@ -131,7 +131,10 @@ class Endpoint {
   }
 
   /// So many calls of all members came before the next one which something else has carried out.
-  void set_calls_outside(std::uint32_t count) noexcept { open_.outside = count * 0x9e3779b1U; }
+  void set_calls_outside(std::uint32_t count) noexcept {
+    open_.before += (count - outside_) * 0x9e3779b1U;
+    outside_ = count;
+  }
 
   // ---- what the member's record says of it
 
@@ -161,7 +164,7 @@ class Endpoint {
     failure_watch_.require_usable();
     ++open_.sequence;
     open_.rotation.open(plan.eager);
-    open_.word = open_.sequence << 32 | (plan.fingerprint ^ open_.outside);
+    open_.word = open_.sequence << 32 | (plan.fingerprint ^ open_.before);
     open_.disagreement = false;
     open_.payload_has_details = plan.payload_has_details;
     if (levels_) open_.contents = {.payload_bytes = plan.payload_has_details ? sizeof(CallDetails) : 0};
@@ -227,6 +230,13 @@ class Endpoint {
   }
 
   // ---- eager calls: where there are no levels, and nobody counts
+
+  /// Mixes the open one into the fingerprints of later calls, since perhaps nobody looks at the announcement
+  /// of who only sends.
+  void remember(const CallPlan& plan) noexcept {
+    const std::uint32_t mixed = (plan.fingerprint ^ static_cast<std::uint32_t>(open_.sequence)) * 0x85ebca6bU;
+    open_.before += mixed ^ mixed >> 15;
+  }
 
   /// The same of the root alone.
   [[nodiscard]] bool root_announced(int root) noexcept {
@@ -455,6 +465,7 @@ class Endpoint {
   FailureWatch failure_watch_;
   Peers* peers_ = nullptr;
 
+  std::uint32_t outside_ = 0;  ///< calls that are in `open_.before`
   std::uint64_t slots_ = 0;
   std::uint64_t pieces_ = 0;
   std::uint64_t calls_done_ = 0;

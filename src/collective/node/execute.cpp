@@ -230,6 +230,26 @@ void expect_more(Endpoint& endpoint, const CollectiveCall& call, std::size_t byt
     endpoint.wait_for(call, [&endpoint] { return endpoint.half_of_lines_are_free(); });
 }
 
+/// After all have announced it.
+inline void finish_small_now(const SmallCall& small) {
+  if (small.endpoint.disagreement()) [[unlikely]]
+    fail_by_disagreement(small.endpoint, small.call);
+  if (small.in_two_steps()) [[unlikely]]
+    reduce_together(small);
+  finish_small(small);
+  small.endpoint.record_end_at_once();
+}
+
+[[gnu::noinline]] void execute_rooted_now(Endpoint& endpoint, const CollectiveCall& call,
+                                          const CallPlan& plan) {
+  const SmallCall small = begin_small(endpoint, call, plan);
+  endpoint.record_arrival(call, plan);
+  const auto all_are_here = [&endpoint] { return endpoint.all_announced(); };
+  // The root has more to do than the others, so they are here already, and it need not pause before it looks.
+  if (endpoint.position().rank != call.root || !all_are_here()) endpoint.wait_for(call, all_are_here);
+  finish_small_now(small);
+}
+
 }  // namespace
 
 Task<> execute(Endpoint& endpoint, const CollectiveCall& call) {
@@ -242,21 +262,12 @@ void execute_now(Endpoint& endpoint, const CollectiveCall& call) {
   const CallPlan& plan = endpoint.planner().plan(call);
   if (!fits_slot(plan.bytes)) [[unlikely]]
     return execute_large_now(endpoint, call, plan);
-  if (plan.eager) [[unlikely]]
-    return execute_eager_now(endpoint, call, plan);
+  if (plan.pattern != CollectiveTraits::Pattern::kSymmetric) [[unlikely]]
+    return plan.eager ? execute_eager_now(endpoint, call, plan) : execute_rooted_now(endpoint, call, plan);
   const SmallCall small = begin_small(endpoint, call, plan);
   endpoint.record_arrival(call, plan);
-  const auto all_are_here = [&endpoint] { return endpoint.all_announced(); };
-  // A root has more to do than the others, so they are here already, and it need not pause before it looks.
-  const bool is_root =
-      plan.pattern != CollectiveTraits::Pattern::kSymmetric && endpoint.position().rank == call.root;
-  if (!is_root || !all_are_here()) endpoint.wait_for(call, all_are_here);
-  if (endpoint.disagreement()) [[unlikely]]
-    fail_by_disagreement(endpoint, call);
-  if (small.in_two_steps()) [[unlikely]]
-    reduce_together(small);
-  finish_small(small);
-  endpoint.record_end_at_once();
+  endpoint.wait_for(call, [&endpoint] { return endpoint.all_announced(); });
+  finish_small_now(small);
 }
 
 Task<> execute_by(Endpoint& endpoint, const CollectiveCall& call, Protocol protocol) {

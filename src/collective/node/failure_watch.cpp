@@ -120,20 +120,21 @@ bool FailureWatch::has_gone_on(int member) const {
          std::ranges::any_of(open_.rotation.next_in_any_case(), is_on);
 }
 
-/// What a member has called that went ahead and may be in another call by now; nothing if it has not come.
-std::optional<CallSignature> FailureWatch::find_record(int member) const {
+/// What a member that may be in another call by now has called as its collective of this number; nothing if
+/// it has not come to it, or long ago.
+std::optional<CallSignature> FailureWatch::find_record(int member, std::uint64_t number) const {
   for (const CallEntry& entry : group_.control_block(member).record.entries) {
     EntryFields fields;
     if (read_entry(entry, fields) != EntryState::kWhole) continue;
     const std::optional<RecordedCall> recorded = unpack(fields.call);
-    if (!recorded || is_message(recorded->kind) || recorded->number != open_.number) continue;
+    if (!recorded || is_message(recorded->kind) || recorded->number != number) continue;
     CollectiveCall call;
     call.kind = recorded->kind;
     call.dtype = recorded->dtype;
     call.op = recorded->op;
     call.root = recorded->root;
     call.elements = recorded->elements;
-    return signature(call, open_.number);
+    return signature(call, number);
   }
   return std::nullopt;
 }
@@ -178,7 +179,7 @@ Task<std::vector<MemberCall>> FailureWatch::collect_calls(const CollectiveCall& 
   for (int member = 0; member < group_.size(); ++member) {
     const PriorityBlock* const description = find_description(member);
     if (description == nullptr) {
-      if (const std::optional<CallSignature> recorded = find_record(member))
+      if (const std::optional<CallSignature> recorded = find_record(member, open_.number))
         calls.push_back({group_.rank_of(member), *recorded, CallWords()});
       continue;
     }
@@ -194,11 +195,34 @@ Task<> FailureWatch::explain_disagreement(const CollectiveCall& call) {
   const std::optional<std::string> mismatch = explain_mismatch(calls, group_.members(), odd);
   if (!mismatch) {
     if (const std::optional<Error> error = explain_calls_outside(call)) fail(*error);
+    if (const std::optional<Error> error = explain_earlier_calls()) fail(*error);
   }
   fail(InvalidArgument(
       ErrorOrigin{name_of(call), odd, mismatch ? group_.host_of(odd) : ""},
       mismatch.value_or(fmt::format(
           "{}: members disagree, and those that differ did not say what they called", name_of(call)))));
+}
+
+/// The first call that members differ in of which nobody had to look at the announcements of all. Nothing if
+/// it was too long ago.
+std::optional<Error> FailureWatch::explain_earlier_calls() const {
+  const std::uint64_t kept = std::min<std::uint64_t>(open_.number, kRecordedCalls);
+  for (std::uint64_t number = open_.number - kept; number < open_.number; ++number) {
+    std::vector<MemberCall> calls;
+    for (int member = 0; member < group_.size(); ++member) {
+      const std::optional<CallSignature> recorded = find_record(member, number);
+      if (recorded && has_root(recorded->kind))
+        calls.push_back({group_.rank_of(member), *recorded, CallWords()});
+    }
+    if (calls.empty()) continue;
+    int odd = 0;
+    if (const std::optional<std::string> mismatch = explain_mismatch(calls, group_.members(), odd))
+      return InvalidArgument(
+          ErrorOrigin{fmt::format("{} #{}", to_string(calls.front().signature.kind), number), odd,
+                      group_.host_of(odd)},
+          *mismatch);
+  }
+  return std::nullopt;
 }
 
 // ---- members that are missing

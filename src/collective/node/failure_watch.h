@@ -91,13 +91,14 @@ class FailureWatch {
   void record_purpose(const CollectiveCall& call);
   void put_in_words(const CollectiveCall& call);
   [[nodiscard]] const PriorityBlock* find_description(int member) const noexcept;
-  [[nodiscard]] std::optional<CallSignature> find_record(int member) const;
+  [[nodiscard]] std::optional<CallSignature> find_record(int member, std::uint64_t number) const;
   void notice_difference() noexcept;
   void answer_questions();
   void require_nobody_left(const CollectiveCall& call);
   void require_nobody_outside(const CollectiveCall& call);
   [[nodiscard]] std::optional<Error> explain_calls_outside(const CollectiveCall& call) const;
   [[nodiscard]] std::uint64_t calls_outside(int member) const noexcept;
+  [[nodiscard]] std::optional<Error> explain_earlier_calls() const;
   [[nodiscard]] bool has_gone_on(int member) const;
   void require_nobody_late(const CollectiveCall& call, const Waiting& waiting);
   [[nodiscard]] Error in_call(const CollectiveCall& call, const Error& error) const;

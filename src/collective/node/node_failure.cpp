@@ -35,9 +35,6 @@ using namespace std::chrono_literals;
 /// What fails so soon after a report is taken for a consequence of the same failure.
 constexpr std::chrono::seconds kTimeOfConsequences{10};
 
-/// How long a process whose links have ended may take to be gone.
-constexpr auto kTimeToEnd = 100ms;
-
 template <std::size_t kSize>
 void write_text(std::array<char, kSize>& to, std::string_view text) {
   const std::size_t length = std::min(text.size(), kSize - 1);
@@ -55,17 +52,7 @@ std::string time_in_words() {
   return fmt::format("{}.{:03}Z", text.data(), now.time_since_epoch() / 1ms % 1000);
 }
 
-/// `is_lost`: the watch of workers says so, which may be a moment before the process has ended.
-ProcessState state_of_member(const MemberRecord& record, bool is_lost) {
-  const Deadline deadline = Deadline::after(kTimeToEnd);
-  while (true) {
-    const ProcessState state = state_of(record.process);
-    if (!is_lost || state != ProcessState::kRunning || deadline.expired()) return state;
-    std::this_thread::sleep_for(1ms);
-  }
-}
-
-ReportedMember member_of(const NodeGroup& group, int rank, const StampScale& scale, const Error& error) {
+ReportedMember member_of(const NodeGroup& group, int rank, const StampScale& scale) {
   const MemberInfo& info = group.members()[static_cast<std::size_t>(rank)];
   ReportedMember member{.rank = rank, .worker = info.worker, .host = info.host};
   const std::optional<int> local_rank = group.local_rank_of(rank);
@@ -73,10 +60,9 @@ ReportedMember member_of(const NodeGroup& group, int rank, const StampScale& sca
   const ControlBlock& block = group.control_block(*local_rank);
   member.has_left = block.left.load(std::memory_order_acquire);
   if (!read_record(block.record, scale, member)) return member;
-  const bool is_lost = error.code() == ErrorCode::kUnavailable && error.origin().member == rank;
   member.process = group.memory().is_this_process(group.worker_of(*local_rank))
                        ? ProcessState::kRunning
-                       : state_of_member(block.record, is_lost);
+                       : state_of(block.record.process);
   return member;
 }
 
@@ -158,7 +144,7 @@ JobReport make_report(const NodeGroup& group, const Error& error) {
                    .error_member = error.origin().member,
                    .slow = group.slow_workers()};
   for (int rank = 0; rank < static_cast<int>(group.members().size()); ++rank)
-    report.members.push_back(member_of(group, rank, scale, error));
+    report.members.push_back(member_of(group, rank, scale));
   return report;
 }
 

@@ -75,6 +75,7 @@ bool is_reduced(const SmallCall& small) noexcept {
 
 SmallCall begin_eager(Endpoint& endpoint, const CollectiveCall& call, const CallPlan& plan) {
   endpoint.open(plan);
+  endpoint.remember(plan);
   SmallCall small{.endpoint = endpoint, .call = call, .plan = plan, .way = SmallWay::kEager};
   announce_small(small);
   return small;

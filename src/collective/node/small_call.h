@@ -53,7 +53,7 @@ struct SmallCall {
     return plan.eager ? endpoint.eager_payload(endpoint.position().rank)
                       : endpoint.slot(endpoint.position().rank, slot_number);
   }
-  [[nodiscard]] const std::byte* buffer_of(int member) const noexcept {
+  [[nodiscard, gnu::always_inline]] const std::byte* buffer_of(int member) const noexcept {
     if (in_line()) return endpoint.payload_of(member);
     return plan.eager ? endpoint.eager_payload(member) : endpoint.slot(member, slot_number);
   }
