@@ -49,18 +49,18 @@ refused() {
     fail "another MPI library is taken with $*: $(<"$work/other.log")"
   tr -s ' \n' ' ' <"$work/other.log"
 }
-for choice in MPI_C_COMPILER=$work/mpich/mpicc MPI_CXX_COMPILER=$work/mpich/mpicxx MPI_HOME=$work/mpich; do
+for choice in "MPI_C_COMPILER=$work/mpich/mpicc" "MPI_CXX_COMPILER=$work/mpich/mpicxx" "MPI_HOME=$work/mpich"; do
   said=$(refused "-D$choice")
   [[ $said =~ "Cohort was built with "[^';']*"; this project found MPICH 4.0.2. "[^.]*"set MPI_C_COMPILER" ]] ||
     fail "with $choice it says: $said"
 done
 own=$(sed -n 's/^MPI_C_COMPILER:[A-Z]*=//p' "$3/CMakeCache.txt")
-for choice in MPI_CXX_COMPILER=$work/mpich/mpicxx MPI_HOME=$work/mpich; do
+for choice in "MPI_CXX_COMPILER=$work/mpich/mpicxx" "MPI_HOME=$work/mpich"; do
   said=$(refused "-DMPI_C_COMPILER=$own" "-D$choice")
   [[ $said == *"MPI_C_COMPILER is $own, which takes "*" but ${choice%%=*} is ${choice#*=}, which takes $work/mpich/mpi.h"* ]] ||
     fail "two libraries: with $choice it says: $said"
 done
-for choice in MPI_CXX_COMPILER=$work/none MPI_HOME=$work/none; do
+for choice in "MPI_CXX_COMPILER=$work/none" "MPI_HOME=$work/none"; do
   said=$(refused "-D$choice")
   [[ $said == *"${choice%%=*} is $work/none, "* ]] || fail "with $choice it says: $said"
 done
