@@ -21,7 +21,8 @@ if [[ $(hostname) == n2 ]]; then
   # Not as a worker: of those only the first says anything.
   (
     end=$((SECONDS + 20))
-    until env -i PATH="$PATH" "$info" --job >"$work/look" 2>&1 && grep -q '^not arrived: rank 1 (' "$work/look"; do
+    until env -i PATH="$PATH" "$info" --job >"$work/look" 2>&1 && grep -q '^not arrived: rank 1 (' "$work/look" &&
+      grep -q '^in a call: ranks 0,2 (' "$work/look"; do
       ((SECONDS < end)) || break
     done
   ) &
