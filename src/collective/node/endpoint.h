@@ -238,7 +238,7 @@ class Endpoint {
     open_.before += mixed ^ mixed >> 15;
   }
 
-  /// The same of the root alone.
+  /// True when the root has announced the same call, or another one in its place.
   [[nodiscard]] bool root_announced(int root) noexcept {
     await(Awaited::kRoot, static_cast<std::uint64_t>(root));
     open_.next_to_check = root;
