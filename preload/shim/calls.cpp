@@ -167,7 +167,7 @@ struct ServedReduction {
 /// Of `count` elements; 0 where only a kernel could do it.
 template <class Count>
 ServedReduction served_reduction(MPI_Datatype type, MPI_Op op, Count count) {
-  ServedReduction served;
+  ServedReduction served;  // the only one, so that it is made where the caller has it
   served.by_kernel = reduction_of(type, op);
   if (served.by_kernel == nullptr && count > 0) [[unlikely]]
     served.by_mpi = mpi_reduction(type, op, static_cast<std::size_t>(count));

@@ -98,7 +98,7 @@ std::optional<DType> floating_of(std::size_t bytes) noexcept {
 }
 
 /// By dtype, operator, and numbers of an element, less one: what a small call needs is copied by nobody.
-constexpr std::size_t kReduceOps = 5;
+constexpr std::size_t kReduceOps = static_cast<std::size_t>(ReduceOp::kProd) + 1;
 constexpr auto kReductions = [] {
   std::array<std::array<std::array<Reduction, 2>, kReduceOps>, kAllDTypes.size()> all{};
   for (const DType dtype : kAllDTypes) {

@@ -242,15 +242,15 @@ class LineRotationOf {
   [[nodiscard]] static std::size_t common_line(std::uint64_t use) noexcept { return use % kCommon; }
   [[nodiscard]] static std::size_t eager_line(std::uint64_t use) noexcept { return kCommon + use % kEager; }
 
+  // The uses of eager and of common lines include the next one.
   std::size_t line_ = 0;
-  std::uint64_t eager_ =
-      0;  ///< uses of the lines after eager calls, the next one included if it is such a line
+  std::uint64_t eager_ = 0;
   std::size_t next_ = 0;
-  std::uint64_t common_ = 1;  ///< the same of the others
+  std::uint64_t common_ = 1;
 };
 using LineRotation = LineRotationOf<kCommonLines, kEagerLines>;
 
-/// The same of what there is for the tree, where no call is eager.
+/// Which of its two lines for the tree a member uses in call number `sequence`; there no call is eager.
 [[nodiscard]] constexpr std::size_t tree_line_of(std::uint64_t sequence) noexcept { return sequence % 2; }
 
 /// Whether the owner of the block has announced call number `sequence` on this line, or a later one.
