@@ -41,12 +41,13 @@ bool is_of_fortran_or_address(MPI_Datatype type) noexcept {
          type == MPI_INTEGER8 || type == MPI_AINT || type == MPI_OFFSET || type == MPI_COUNT;
 }
 
-/// Whether the standard has this operator for such elements (MPI 4.1, section 6.9.2).
-bool is_legal(OperatorKind op, MPI_Datatype type) noexcept {
+/// Whether the standard has this operator for such elements (MPI 4.1, section 6.9.2); of arithmetic ones,
+/// those that Cohort knows.
+bool is_legal(OperatorKind kind, MPI_Datatype type, MPI_Op op) noexcept {
   const std::optional<ElementKind> elements = element_kind(type);
   const bool is_integer = elements == ElementKind::kInteger || elements == ElementKind::kUnsigned;
-  switch (op) {
-    case OperatorKind::kArithmetic: return type == MPI_LONG_DOUBLE;
+  switch (kind) {
+    case OperatorKind::kArithmetic: return type == MPI_LONG_DOUBLE || reduction_of(type, op) != nullptr;
     case OperatorKind::kLogical:
       return (is_integer && !is_of_fortran_or_address(type)) || type == MPI_LOGICAL || type == MPI_C_BOOL;
     case OperatorKind::kBitwise: return is_integer || type == MPI_BYTE;
@@ -55,6 +56,13 @@ bool is_legal(OperatorKind op, MPI_Datatype type) noexcept {
     case OperatorKind::kOfProgram: return true;
   }
   return false;
+}
+
+/// Whether all orders give the same bits.
+bool is_exact(OperatorKind kind, MPI_Datatype type, MPI_Op op) noexcept {
+  if (kind == OperatorKind::kLogical || kind == OperatorKind::kBitwise) return true;
+  const Reduction* const known = kind == OperatorKind::kArithmetic ? reduction_of(type, op) : nullptr;
+  return known != nullptr && known->is_exact;
 }
 
 /// Whether this can be one of the program's, which no list has.
@@ -103,25 +111,25 @@ void MpiReduction::copy(void* to, const void* from) const noexcept {
 std::optional<MpiReduction> mpi_reduction(MPI_Datatype type, MPI_Op op, std::size_t count) {
   if (count == 0 || count > kMostBytes) return std::nullopt;
   const OperatorKind kind = operator_kind(op);
-  if (!is_legal(kind, type)) return std::nullopt;
+  if (!is_legal(kind, type, op)) return std::nullopt;
   if (kind == OperatorKind::kOfProgram && !may_be_of_program(op)) return std::nullopt;
   const std::optional<ElementBytes> element = bytes_of(type);
   if (!element || count * element->extent > kMostBytes) return std::nullopt;
-  const bool is_exact = kind == OperatorKind::kLogical || kind == OperatorKind::kBitwise;
-  return MpiReduction{type, op, count, element->data, element->extent, is_exact};
+  return MpiReduction{type, op, count, element->data, element->extent, is_exact(kind, type, op)};
 }
 
-bool mpi_is_faster_by(const MpiReduction& reduction, int members, bool is_rooted) noexcept {
-  return members > kMostMembers || (is_rooted && reduction.stride() <= kMostBytesOfFastReduce);
+bool mpi_is_faster_by(const MpiReduction& reduction, int members, bool some_only_send) noexcept {
+  return members > kMostMembers || (some_only_send && reduction.stride() <= kMostBytesOfFastReduce);
 }
 
 void combine(const MpiReduction& reduction, std::span<std::byte> all, void* result) {
-  std::byte* const last = all.data() + all.size() - reduction.stride();
-  for (std::byte* before = last; before != all.data();) {
-    before -= reduction.stride();
-    mpi::reduce_local(before, last, reduction.count, reduction.type, reduction.op);
+  std::byte* sum = all.data();
+  for (std::byte* next = sum + reduction.stride(); next != all.data() + all.size();
+       next += reduction.stride()) {
+    mpi::reduce_local(sum, next, reduction.count, reduction.type, reduction.op);
+    sum = next;
   }
-  reduction.copy(result, last);
+  reduction.copy(result, sum);
 }
 
 }  // namespace cohort::preload

@@ -1,8 +1,8 @@
 // Reductions that Cohort has no kernel for: by the program's own operators, by those of MPI other than sums,
-// products, minima and maxima, and of elements that only the MPI can combine. Where they are small, Cohort
-// gathers what the members contribute, and the MPI combines it by MPI_Reduce_local: in the order of the
-// ranks, so also by operators that do not commute, and on each member that gets the result, so that all have
-// its bits.
+// products, minima and maxima, and of elements that only the MPI can combine; and scans. Where they are
+// small, Cohort gathers what the members contribute, and the MPI combines it by MPI_Reduce_local: in the
+// order of the ranks, so also by operators that do not commute, and on each member that gets the result, so
+// that all have its bits.
 #pragma once
 
 #include <cstddef>
@@ -36,11 +36,13 @@ struct MpiReduction {
 /// a gap within its data, and where `count` elements are more than are faster this way.
 [[nodiscard]] std::optional<MpiReduction> mpi_reduction(MPI_Datatype type, MPI_Op op, std::size_t count);
 
-/// Whether the MPI is faster among so many members: there each that gets the result combines what all have
-/// contributed, and where that is the root alone, an MPI's others do not wait.
-[[nodiscard]] bool mpi_is_faster_by(const MpiReduction& reduction, int members, bool is_rooted) noexcept;
+/// Whether the MPI is faster among so many members: there each that gets the result combines what others have
+/// contributed. `some_only_send`: those need not wait in an MPI's own call, as all but the root of a
+/// reduction.
+[[nodiscard]] bool mpi_is_faster_by(const MpiReduction& reduction, int members, bool some_only_send) noexcept;
 
-/// The result of what the members have contributed, one after the other in `all`, which is used up.
+/// The result of what members have contributed, one after the other in `all`, which is used up: the first two
+/// are combined, then the third with what they gave, and so on.
 /// @throws Unavailable if the MPI fails.
 void combine(const MpiReduction& reduction, std::span<std::byte> all, void* result);
 

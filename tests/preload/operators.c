@@ -75,6 +75,54 @@ static void own_operator(MPI_Comm comm, int count) {
   MPI_Op_free(&op);
 }
 
+/* Each rank's result is of its own contribution and those before it; without its own, rank 0 has none. */
+static void own_scan(MPI_Comm comm, int count, int in_place) {
+  MPI_Datatype type = MPI_2INT;
+  MPI_Op op;
+  MPI_Op_create(after, 0, &op);
+  Line* const in = malloc(sizeof(Line) * count);
+  Line* const out = malloc(sizeof(Line) * count);
+  Line* const expected = malloc(sizeof(Line) * count);
+  for (int with_own = 1; with_own >= 0; --with_own) {
+    const int last = with_own ? rank : rank - 1;
+    for (int i = 0; i < count; ++i) {
+      in[i] = out[i] = line_of(rank, i);
+      if (!in_place) out[i] = (Line){-1, -1};
+      expected[i] = last < 0 ? out[i] : line_of(last, i);
+      for (int m = last; m-- > 0;) {
+        Line before = line_of(m, i);
+        int one = 1;
+        after(&before, &expected[i], &one, &type);
+      }
+    }
+    if (with_own)
+      MPI_Scan(in_place ? MPI_IN_PLACE : in, out, count, type, op, comm);
+    else
+      MPI_Exscan(in_place ? MPI_IN_PLACE : in, out, count, type, op, comm);
+    CHECK(memcmp(out, expected, sizeof(Line) * count) == 0);
+  }
+  free(expected);
+  free(out);
+  free(in);
+  MPI_Op_free(&op);
+}
+
+/* Programs count on a rank's sum being that of the rank before it and its own number, to the last bit. */
+static void scans_of_doubles(MPI_Comm comm, int count) {
+  double in[256], out[256], before[256], sums[256];
+  for (int i = 0; i < count; ++i) in[i] = 1.0 / (3 + rank + i);
+  MPI_Scan(in, out, count, MPI_DOUBLE, MPI_SUM, comm);
+  MPI_Exscan(in, before, count, MPI_DOUBLE, MPI_SUM, comm);
+  for (int i = 0; i < count; ++i) {
+    sums[i] = 0;
+    for (int m = 0; m <= rank; ++m) sums[i] += 1.0 / (3 + m + i);
+    CHECK(out[i] > sums[i] - 1e-12 && out[i] < sums[i] + 1e-12);
+  }
+  const int is_cohorts = count * sizeof(double) > 128 && count * sizeof(double) <= 1024 && size <= 8;
+  if (is_cohorts && getenv("COHORT_MPI_CALLS") == NULL)
+    for (int i = 0; i < count; ++i) CHECK(out[i] == sums[i] && (rank == 0 || before[i] + in[i] == out[i]));
+}
+
 typedef struct {
   double value;
   int index;
@@ -168,6 +216,8 @@ int main(int argc, char** argv) {
       own_sums(comms[c]);
       for (int i = 0; i < 6; ++i) {
         own_operator(comms[c], sizes[i]);
+        own_scan(comms[c], sizes[i], round % 2);
+        scans_of_doubles(comms[c], sizes[i]);
         long_doubles(comms[c], sizes[i]);
       }
     }

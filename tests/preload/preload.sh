@@ -46,7 +46,7 @@ for ranks in 2 3 5; do
   run "$ranks" "$operators"
   [[ $status == 0 ]] || fail "operators, $ranks ranks: status $status: $said"
   contains "all results are right" "$said"
-  for name in Reduce Allreduce; do
+  for name in Reduce Allreduce Scan Exscan; do
     # Long ones, and the first ones of exact operators, are the MPI's.
     [[ $said =~ MPI_$name\ of\ rank\ 0:\ [1-9][0-9]+\ by\ Cohort ]] || fail "operators of MPI_$name were not carried out: $said"
   done

@@ -1,91 +1,15 @@
-#include "calls.h"
-
-#include <algorithm>
 #include <cstring>
-#include <exception>
-#include <functional>
 #include <optional>
 #include <span>
 #include <vector>
 
 #include <cohort/base/error.h>
-#include <cohort/collective/collective_call.h>
 
-#include "communicators.h"
+#include "carry_out.h"
 #include "datatypes.h"
-#include "mpi_calls.h"
-#include "mpi_reductions.h"
 
 namespace cohort::preload {
 namespace {
-
-constexpr Outcome kDone{};
-constexpr Outcome kForCommunicator{.by = By::kMpiForCommunicator};
-constexpr Outcome kForArguments{.by = By::kMpiForArguments};
-
-/// Up to so many bytes of each rank, an MPI whose ranks do not wait where they only send is faster than one
-/// of Cohort's calls in which all wait for all: 0.10 us against 0.20 between two ranks.
-constexpr std::size_t kMostBytesSentAhead = 256;
-
-/// What the members share of a communicator that Cohort serves; null: it does not. `depends_on_order(group)`:
-/// of the result of this call, the bits do.
-template <class DependsOnOrder>
-ServedCommunicator* served_if(MPI_Comm comm, const DependsOnOrder& depends_on_order) {
-  ServedCommunicator* const found = Communicators::of_this_process().find(comm, depends_on_order);
-  return found != nullptr && found->communicator != nullptr ? found : nullptr;
-}
-
-ServedCommunicator* served(MPI_Comm comm) {
-  return served_if(comm, [](const ServedCommunicator&) { return false; });
-}
-
-/// The call of `function` is the MPI's, on all members. Those who make another one in its place find out.
-Outcome left_to_mpi(const ServedCommunicator& group, const char* function, By why) {
-  note_call_of_mpi(*group.communicator, function);
-  return {.by = why};
-}
-
-/// The same for one that always is.
-Outcome always_left(const char* function, MPI_Comm comm) {
-  const ServedCommunicator* const group = served(comm);
-  return group == nullptr ? kForCommunicator : left_to_mpi(*group, function, By::kMpiForKind);
-}
-
-const std::byte* bytes_at(const void* data) { return static_cast<const std::byte*>(data); }
-std::byte* bytes_at(void* data) { return static_cast<std::byte*>(data); }
-
-/// Makes the call by `body`. Its error ends it as the MPI's own do.
-template <class Body>
-Outcome carry_out_as(const char* function, MPI_Comm comm, const Body& body) {
-  try {
-    body();
-    return kDone;
-  } catch (const std::exception& error) {
-    return {.status = fail(comm, function, error)};
-  }
-}
-
-Outcome carry_out_as(const char* function, const ServedCommunicator& served, MPI_Comm comm,
-                     const CollectiveCall& call) {
-  return carry_out_as(function, comm, [&] { carry_out(*served.communicator, call); });
-}
-
-/// Whether MPI_IN_PLACE stands where it is not legal.
-bool is_misplaced(const void* buffer, bool is_legal = false) { return buffer == MPI_IN_PLACE && !is_legal; }
-
-/// Whether the MPI refuses buffers that are the same and must not be. MPICH and its kin do; Open MPI goes on.
-bool is_refused(const void* input, const void* output) {
-  static const bool refuses = mpi::is_mpich_or_kin();
-  return refuses && input == output && input != nullptr;
-}
-
-/// Whether that holds for a rooted collective, to which each rank contributes so many `bytes`, or the root
-/// `from_root` bytes for all.
-bool mpi_is_faster(const ServedCommunicator& served, std::size_t bytes, std::size_t from_root) {
-  return bytes <= kMostBytesSentAhead && from_root > served.eager_bytes;
-}
-
-bool is_root_of(const ServedCommunicator& served, int root) { return root >= 0 && root < served.size; }
 
 void require_same_bytes(std::size_t sent, std::size_t received) {
   if (sent == received) return;
@@ -154,55 +78,6 @@ bool find_blocks(std::vector<Elements>& blocks, const void* buffer, const Count*
   return true;
 }
 
-/// How Cohort carries a reduction out: by a kernel, or with the MPI's operator. Neither: the MPI does it.
-struct ServedReduction {
-  const Reduction* by_kernel = nullptr;
-  std::optional<MpiReduction> by_mpi = {};
-
-  [[nodiscard]] bool depends_on_order() const noexcept {
-    return by_kernel != nullptr ? !by_kernel->is_exact : by_mpi && !by_mpi->is_exact;
-  }
-};
-
-/// Of `count` elements; 0 where only a kernel could do it.
-template <class Count>
-ServedReduction served_reduction(MPI_Datatype type, MPI_Op op, Count count) {
-  ServedReduction served;  // the only one, so that it is made where the caller has it
-  served.by_kernel = reduction_of(type, op);
-  if (served.by_kernel == nullptr && count > 0) [[unlikely]]
-    served.by_mpi = mpi_reduction(type, op, static_cast<std::size_t>(count));
-  if (served.depends_on_order() && Communicators::of_this_process().only_exact()) {
-    served.by_kernel = nullptr;
-    served.by_mpi.reset();
-  }
-  return served;
-}
-
-/// The communicator of a reduction, if that is served. Members connect before the first one that depends on
-/// the order, unless this rank's arguments are wrong: then others may not be in such a call.
-/// `is_legal(group)` says whether they are.
-template <class IsLegal>
-ServedCommunicator* served(MPI_Comm comm, const ServedReduction& reduction, const IsLegal& is_legal) {
-  return served_if(
-      comm, [&](const ServedCommunicator& group) { return reduction.depends_on_order() && is_legal(group); });
-}
-
-/// What the members of a reduction by the MPI's operator gather, and what this one contributes.
-struct Gathered {
-  std::span<std::byte> all;
-  const std::byte* own;
-};
-
-Gathered begin_gathered(ServedCommunicator& group, const MpiReduction& reduction, const void* input) {
-  const std::size_t stride = reduction.stride();
-  const std::size_t bytes = static_cast<std::size_t>(group.size) * stride;
-  group.gathered.resize(bytes + stride);
-  const std::span<std::byte> room(group.gathered);
-  if (reduction.is_whole()) return {room.first(bytes), bytes_at(input)};
-  reduction.copy(room.data() + bytes, input);
-  return {room.first(bytes), room.data() + bytes};
-}
-
 }  // namespace
 
 Outcome barrier(MPI_Comm comm) {
@@ -233,81 +108,6 @@ Outcome bcast(void* buffer, Count count, MPI_Datatype type, int root, MPI_Comm c
               call_of(CollectiveKind::kBroadcast, data.data(), data.data(), bytes, DType::kUInt8, root));
     if (group->rank != root) data.write();
   });
-}
-
-template <class Count>
-Outcome reduce(const void* input, void* output, Count count, MPI_Datatype type, MPI_Op op, int root,
-               MPI_Comm comm) {
-  const ServedReduction served_as = served_reduction(type, op, count);
-  const auto are_legal = [&](const ServedCommunicator& members) {
-    if (count < 0 || !is_root_of(members, root)) return false;
-    const bool is_root = members.rank == root;
-    return input != nullptr && (!is_root || output != nullptr) && !is_misplaced(input, is_root) &&
-           !is_misplaced(output, !is_root);
-  };
-  ServedCommunicator* const group = served(comm, served_as, are_legal);
-  if (group == nullptr) return kForCommunicator;
-  if (count < 0 || !is_root_of(*group, root)) return kForArguments;
-  const bool is_legal = are_legal(*group);
-  const bool is_root = group->rank == root;
-  const std::byte* const from = bytes_at(is_root && input == MPI_IN_PLACE ? output : input);
-  if (served_as.by_mpi) [[unlikely]] {
-    const MpiReduction& reduction = *served_as.by_mpi;
-    if (mpi_is_faster_by(reduction, group->size, true))
-      return left_to_mpi(*group, "MPI_Reduce", By::kMpiForSpeed);
-    if (!is_legal) return kForArguments;
-    return carry_out_as("MPI_Reduce", comm, [&] {
-      const Gathered gathered = begin_gathered(*group, reduction, from);
-      carry_out(*group->communicator,
-                call_of(CollectiveKind::kGather, gathered.own, is_root ? gathered.all.data() : nullptr,
-                        reduction.stride(), DType::kUInt8, root));
-      if (is_root) combine(reduction, gathered.all, output);
-    });
-  }
-  if (served_as.by_kernel == nullptr) return left_to_mpi(*group, "MPI_Reduce", By::kMpiForElements);
-  if (count == 0) return kDone;
-  const Reduction& reduction = *served_as.by_kernel;
-  const std::size_t elements = static_cast<std::size_t>(count) * reduction.numbers;
-  const std::size_t bytes = elements * size_of(reduction.dtype);
-  if (reduction.is_exact && mpi_is_faster(*group, bytes, bytes))
-    return left_to_mpi(*group, "MPI_Reduce", By::kMpiForSpeed);
-  if (!is_legal) return kForArguments;
-  CollectiveCall call = call_of(CollectiveKind::kReduce, from, is_root ? bytes_at(output) : nullptr, elements,
-                                reduction.dtype, root);
-  call.op = reduction.op;
-  return carry_out_as("MPI_Reduce", *group, comm, call);
-}
-
-template <class Count>
-Outcome allreduce(const void* input, void* output, Count count, MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
-  const ServedReduction served_as = served_reduction(type, op, count);
-  // One buffer without MPI_IN_PLACE is an error.
-  const bool is_legal = input != nullptr && output != nullptr && input != output && !is_misplaced(output);
-  ServedCommunicator* const group =
-      served(comm, served_as, [&](const ServedCommunicator&) { return count >= 0 && is_legal; });
-  if (group == nullptr) return kForCommunicator;
-  if (count < 0) return kForArguments;
-  const std::byte* const from = bytes_at(input == MPI_IN_PLACE ? output : input);
-  if (served_as.by_mpi) [[unlikely]] {
-    const MpiReduction& reduction = *served_as.by_mpi;
-    if (mpi_is_faster_by(reduction, group->size, false))
-      return left_to_mpi(*group, "MPI_Allreduce", By::kMpiForSpeed);
-    if (!is_legal) return kForArguments;
-    return carry_out_as("MPI_Allreduce", comm, [&] {
-      const Gathered gathered = begin_gathered(*group, reduction, from);
-      carry_out(*group->communicator,
-                call_of(CollectiveKind::kAllGather, gathered.own, gathered.all.data(), reduction.stride()));
-      combine(reduction, gathered.all, output);
-    });
-  }
-  if (served_as.by_kernel == nullptr) return left_to_mpi(*group, "MPI_Allreduce", By::kMpiForElements);
-  if (count == 0) return kDone;
-  if (!is_legal) return kForArguments;
-  const Reduction& reduction = *served_as.by_kernel;
-  CollectiveCall call = call_of(CollectiveKind::kAllReduce, from, bytes_at(output),
-                                static_cast<std::size_t>(count) * reduction.numbers, reduction.dtype);
-  call.op = reduction.op;
-  return carry_out_as("MPI_Allreduce", *group, comm, call);
 }
 
 template <class Count>
@@ -448,46 +248,6 @@ Outcome scatter(const void* input, Count input_count, MPI_Datatype input_type, v
 }
 
 template <class Count>
-Outcome reduce_scatter(const void* input, void* output, const Count* counts, MPI_Datatype type, MPI_Op op,
-                       MPI_Comm comm) {
-  const ServedCommunicator* const group =
-      served(comm, served_reduction(type, op, Count{0}),
-             [&](const ServedCommunicator&) { return counts != nullptr && input != output; });
-  if (group == nullptr) return kForCommunicator;
-  if (counts == nullptr) return kForArguments;
-  const std::span<const Count> all(counts, static_cast<std::size_t>(group->size));
-  if (std::ranges::adjacent_find(all, std::ranges::not_equal_to()) != all.end())
-    return left_to_mpi(*group, "MPI_Reduce_scatter", By::kMpiForSizes);
-  return reduce_scatter_block(input, output, counts[0], type, op, comm);
-}
-
-template <class Count>
-Outcome reduce_scatter_block(const void* input, void* output, Count count, MPI_Datatype type, MPI_Op op,
-                             MPI_Comm comm) {
-  const ServedReduction served_as = served_reduction(type, op, Count{0});
-  const Reduction* const reduction = served_as.by_kernel;
-  const bool is_legal = input != nullptr && output != nullptr && input != output && !is_misplaced(output);
-  const ServedCommunicator* const group =
-      served(comm, served_as, [&](const ServedCommunicator&) { return count >= 0 && is_legal; });
-  if (group == nullptr) return kForCommunicator;
-  if (count < 0) return kForArguments;
-  if (reduction == nullptr) return left_to_mpi(*group, "MPI_Reduce_scatter_block", By::kMpiForElements);
-  if (count == 0) return kDone;
-  if (!is_legal) return kForArguments;
-  const std::size_t elements = static_cast<std::size_t>(count) * reduction->numbers;
-  const bool in_place = input == MPI_IN_PLACE;
-  return carry_out_as("MPI_Reduce_scatter_block", comm, [&] {
-    // In place the result goes to the beginning of the input, which others may still read.
-    std::vector<std::byte> room(in_place ? elements * size_of(reduction->dtype) : 0);
-    CollectiveCall call = call_of(CollectiveKind::kReduceScatter, bytes_at(in_place ? output : input),
-                                  in_place ? room.data() : bytes_at(output), elements, reduction->dtype);
-    call.op = reduction->op;
-    carry_out(*group->communicator, call);
-    if (in_place) std::memcpy(output, room.data(), room.size());
-  });
-}
-
-template <class Count>
 Outcome alltoall(const void* input, Count input_count, MPI_Datatype input_type, void* output,
                  Count output_count, MPI_Datatype output_type, MPI_Comm comm) {
   const ServedCommunicator* const group = served(comm);
@@ -559,27 +319,13 @@ Outcome alltoallw(const void*, const Count*, const Offset*, const MPI_Datatype*,
   return always_left("MPI_Alltoallw", comm);
 }
 
-template <class Count>
-Outcome scan(const void*, void*, Count, MPI_Datatype, MPI_Op, MPI_Comm comm) {
-  return always_left("MPI_Scan", comm);
-}
-
-template <class Count>
-Outcome exscan(const void*, void*, Count, MPI_Datatype, MPI_Op, MPI_Comm comm) {
-  return always_left("MPI_Exscan", comm);
-}
-
 #define COHORT_BOTH_COUNTS(Count, Offset)                                                                 \
   template Outcome bcast(void*, Count, MPI_Datatype, int, MPI_Comm);                                      \
-  template Outcome reduce(const void*, void*, Count, MPI_Datatype, MPI_Op, int, MPI_Comm);                \
-  template Outcome allreduce(const void*, void*, Count, MPI_Datatype, MPI_Op, MPI_Comm);                  \
   template Outcome allgather(const void*, Count, MPI_Datatype, void*, Count, MPI_Datatype, MPI_Comm);     \
   template Outcome allgatherv(const void*, Count, MPI_Datatype, void*, const Count*, const Offset*,       \
                               MPI_Datatype, MPI_Comm);                                                    \
   template Outcome gather(const void*, Count, MPI_Datatype, void*, Count, MPI_Datatype, int, MPI_Comm);   \
   template Outcome scatter(const void*, Count, MPI_Datatype, void*, Count, MPI_Datatype, int, MPI_Comm);  \
-  template Outcome reduce_scatter(const void*, void*, const Count*, MPI_Datatype, MPI_Op, MPI_Comm);      \
-  template Outcome reduce_scatter_block(const void*, void*, Count, MPI_Datatype, MPI_Op, MPI_Comm);       \
   template Outcome alltoall(const void*, Count, MPI_Datatype, void*, Count, MPI_Datatype, MPI_Comm);      \
   template Outcome alltoallv(const void*, const Count*, const Offset*, MPI_Datatype, void*, const Count*, \
                              const Offset*, MPI_Datatype, MPI_Comm);                                      \
@@ -588,9 +334,7 @@ Outcome exscan(const void*, void*, Count, MPI_Datatype, MPI_Op, MPI_Comm comm) {
   template Outcome scatterv(const void*, const Count*, const Offset*, MPI_Datatype, void*, Count,         \
                             MPI_Datatype, int, MPI_Comm);                                                 \
   template Outcome alltoallw(const void*, const Count*, const Offset*, const MPI_Datatype*, void*,        \
-                             const Count*, const Offset*, const MPI_Datatype*, MPI_Comm);                 \
-  template Outcome scan(const void*, void*, Count, MPI_Datatype, MPI_Op, MPI_Comm);                       \
-  template Outcome exscan(const void*, void*, Count, MPI_Datatype, MPI_Op, MPI_Comm);
+                             const Count*, const Offset*, const MPI_Datatype*, MPI_Comm);
 COHORT_BOTH_COUNTS(int, int)
 COHORT_BOTH_COUNTS(MPI_Count, MPI_Aint)
 
