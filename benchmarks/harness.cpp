@@ -15,8 +15,9 @@ constexpr std::size_t kBarriers = 200;  // that are called to see whether somebo
 /// A step between the starting points of two iterations' values; far apart, and prime to the period.
 constexpr std::size_t kShift = 389;
 
-/// Reads every byte of a result, as the program that asked for it would. By cache lines: a loop of single words
-/// takes 0.5 or 0.9 ns for each, as the linker happens to place it, and the other members wait for that.
+/// Reads every byte of a result, as the program that asked for it would. By cache lines: a loop of single
+/// words takes 0.5 or 0.9 ns for each, as the linker happens to place it, and the other members wait for
+/// that.
 void read_all(std::span<const std::byte> bytes) {
   constexpr std::size_t kWords = 8;
   std::array<std::uint64_t, kWords> sums{};
