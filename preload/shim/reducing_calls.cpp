@@ -67,6 +67,44 @@ Gathered begin_gathered(ServedCommunicator& group, const MpiReduction& reduction
   return {room.first(bytes), room.data() + bytes};
 }
 
+/// Whether the MPI is faster among any number of members in a call in which some only send.
+template <class Count>
+bool is_short(MPI_Datatype type, Count count) {
+  const std::size_t bytes = predefined_bytes(type);
+  return bytes != 0 && count >= 0 && static_cast<std::size_t>(count) <= kMostBytesOfFastReduce / bytes;
+}
+
+/// Each rank combines what all have contributed up to it: with itself, or before it.
+template <class Count>
+Outcome scan_by(const char* function, bool with_own, const void* input, void* output, Count count,
+                MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
+  if (is_short(type, count)) {  // before all else, since such a call takes no longer than that
+    const ServedCommunicator* const members = served(comm);
+    return members == nullptr ? kForCommunicator : left_to_mpi(*members, function, By::kMpiForSpeed);
+  }
+  const ServedReduction served_as{.by_mpi = served_by_mpi(type, op, count)};
+  const bool is_legal = input != nullptr && output != nullptr && input != output && !is_misplaced(output);
+  const auto is_for_mpi = [&](const ServedCommunicator& members) {
+    return mpi_is_faster_by(*served_as.by_mpi, members.size, true);
+  };
+  ServedCommunicator* const group = served(
+      comm, served_as, [&](const ServedCommunicator& members) { return is_legal && !is_for_mpi(members); });
+  if (group == nullptr) return kForCommunicator;
+  if (count < 0) return kForArguments;
+  if (!served_as.by_mpi) return left_to_mpi(*group, function, By::kMpiForElements);
+  if (is_for_mpi(*group)) return left_to_mpi(*group, function, By::kMpiForSpeed);
+  if (!is_legal) return kForArguments;
+  const MpiReduction& reduction = *served_as.by_mpi;
+  return carry_out_as(function, comm, [&] {
+    const Gathered gathered =
+        begin_gathered(*group, reduction, bytes_at(input == MPI_IN_PLACE ? output : input));
+    carry_out(*group->communicator,
+              call_of(CollectiveKind::kAllGather, gathered.own, gathered.all.data(), reduction.stride()));
+    const auto ranks = static_cast<std::size_t>(group->rank) + (with_own ? 1 : 0);
+    if (ranks > 0) combine(reduction, gathered.all.first(ranks * reduction.stride()), output);
+  });
+}
+
 }  // namespace
 
 template <class Count>
@@ -181,33 +219,6 @@ Outcome reduce_scatter_block(const void* input, void* output, Count count, MPI_D
     call.op = reduction->op;
     carry_out(*group->communicator, call);
     if (in_place) std::memcpy(output, room.data(), room.size());
-  });
-}
-
-/// Each rank combines what all have contributed up to it: with itself, or before it.
-template <class Count>
-Outcome scan_by(const char* function, bool with_own, const void* input, void* output, Count count,
-                MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
-  const ServedReduction served_as{.by_mpi = served_by_mpi(type, op, count)};
-  const bool is_legal = input != nullptr && output != nullptr && input != output && !is_misplaced(output);
-  const auto is_for_mpi = [&](const ServedCommunicator& members) {
-    return mpi_is_faster_by(*served_as.by_mpi, members.size, true);
-  };
-  ServedCommunicator* const group = served(
-      comm, served_as, [&](const ServedCommunicator& members) { return is_legal && !is_for_mpi(members); });
-  if (group == nullptr) return kForCommunicator;
-  if (count < 0) return kForArguments;
-  if (!served_as.by_mpi) return left_to_mpi(*group, function, By::kMpiForElements);
-  if (is_for_mpi(*group)) return left_to_mpi(*group, function, By::kMpiForSpeed);
-  if (!is_legal) return kForArguments;
-  const MpiReduction& reduction = *served_as.by_mpi;
-  return carry_out_as(function, comm, [&] {
-    const Gathered gathered =
-        begin_gathered(*group, reduction, bytes_at(input == MPI_IN_PLACE ? output : input));
-    carry_out(*group->communicator,
-              call_of(CollectiveKind::kAllGather, gathered.own, gathered.all.data(), reduction.stride()));
-    const auto ranks = static_cast<std::size_t>(group->rank) + (with_own ? 1 : 0);
-    if (ranks > 0) combine(reduction, gathered.all.first(ranks * reduction.stride()), output);
   });
 }
 
