@@ -46,7 +46,7 @@ ServedReduction served_reduction(MPI_Datatype type, MPI_Op op, Count count) {
 /// the order, unless this rank's arguments are wrong: then others may not be in such a call.
 /// `is_legal(group)` says whether they are.
 template <class IsLegal>
-ServedCommunicator* served(MPI_Comm comm, const ServedReduction& reduction, const IsLegal& is_legal) {
+ServedCommunicator* served_for(MPI_Comm comm, const ServedReduction& reduction, const IsLegal& is_legal) {
   return served_if(
       comm, [&](const ServedCommunicator& group) { return reduction.depends_on_order() && is_legal(group); });
 }
@@ -87,7 +87,7 @@ Outcome scan_by(const char* function, bool with_own, const void* input, void* ou
   const auto is_for_mpi = [&](const ServedCommunicator& members) {
     return mpi_is_faster_by(*served_as.by_mpi, members.size, true);
   };
-  ServedCommunicator* const group = served(
+  ServedCommunicator* const group = served_for(
       comm, served_as, [&](const ServedCommunicator& members) { return is_legal && !is_for_mpi(members); });
   if (group == nullptr) return kForCommunicator;
   if (count < 0) return kForArguments;
@@ -117,7 +117,7 @@ Outcome reduce(const void* input, void* output, Count count, MPI_Datatype type, 
     return input != nullptr && (!is_root || output != nullptr) && !is_misplaced(input, is_root) &&
            !is_misplaced(output, !is_root);
   };
-  ServedCommunicator* const group = served(comm, served_as, are_legal);
+  ServedCommunicator* const group = served_for(comm, served_as, are_legal);
   if (group == nullptr) return kForCommunicator;
   if (count < 0 || !is_root_of(*group, root)) return kForArguments;
   const bool is_legal = are_legal(*group);
@@ -156,7 +156,7 @@ Outcome allreduce(const void* input, void* output, Count count, MPI_Datatype typ
   // One buffer without MPI_IN_PLACE is an error.
   const bool is_legal = input != nullptr && output != nullptr && input != output && !is_misplaced(output);
   ServedCommunicator* const group =
-      served(comm, served_as, [&](const ServedCommunicator&) { return count >= 0 && is_legal; });
+      served_for(comm, served_as, [&](const ServedCommunicator&) { return count >= 0 && is_legal; });
   if (group == nullptr) return kForCommunicator;
   if (count < 0) return kForArguments;
   const std::byte* const from = bytes_at(input == MPI_IN_PLACE ? output : input);
@@ -186,8 +186,8 @@ template <class Count>
 Outcome reduce_scatter(const void* input, void* output, const Count* counts, MPI_Datatype type, MPI_Op op,
                        MPI_Comm comm) {
   const ServedCommunicator* const group =
-      served(comm, served_reduction(type, op, Count{0}),
-             [&](const ServedCommunicator&) { return counts != nullptr && input != output; });
+      served_for(comm, served_reduction(type, op, Count{0}),
+                 [&](const ServedCommunicator&) { return counts != nullptr && input != output; });
   if (group == nullptr) return kForCommunicator;
   if (counts == nullptr) return kForArguments;
   const std::span<const Count> all(counts, static_cast<std::size_t>(group->size));
@@ -203,7 +203,7 @@ Outcome reduce_scatter_block(const void* input, void* output, Count count, MPI_D
   const Reduction* const reduction = served_as.by_kernel;
   const bool is_legal = input != nullptr && output != nullptr && input != output && !is_misplaced(output);
   const ServedCommunicator* const group =
-      served(comm, served_as, [&](const ServedCommunicator&) { return count >= 0 && is_legal; });
+      served_for(comm, served_as, [&](const ServedCommunicator&) { return count >= 0 && is_legal; });
   if (group == nullptr) return kForCommunicator;
   if (count < 0) return kForArguments;
   if (reduction == nullptr) return left_to_mpi(*group, "MPI_Reduce_scatter_block", By::kMpiForElements);
