@@ -19,8 +19,10 @@ using namespace std::chrono_literals;
 /// Reading the clock costs as much as several polls, so most polls do without.
 constexpr unsigned kPollsPerReading = 64;
 
-/// Polls from one call of what is to be done meanwhile to the next, if they do not give the core away.
+/// Polls from one call of what is to be done meanwhile to the next; and where polls give the core away. That
+/// call may give it away, too, as Open MPI's does, and then there is a poll before it is given away again.
 constexpr unsigned kPollsPerCall = 16;
+constexpr unsigned kYieldingPollsPerCall = 2;
 
 constexpr auto kBetweenLooks = 1ms;
 
@@ -76,19 +78,23 @@ Waiting::Clock::duration Waiting::nap() const noexcept {
   return std::clamp<Clock::duration>((now_ - started_) / 16, kShortestNap, kLongestNap);
 }
 
+bool Waiting::calls_meanwhile() const noexcept {
+  const unsigned polls_per_call = yields() ? kYieldingPollsPerCall : kPollsPerCall;
+  return meanwhile_ != nullptr && polls_ % polls_per_call == 1;
+}
+
 void Waiting::give_way() const {
   if (naps_) {
     std::this_thread::sleep_for(nap());
-  } else if (polls_ >= polls_before_yielding_) {
+  } else if (yields() && !calls_meanwhile()) {
     ::sched_yield();
   }
 }
 
 bool Waiting::is_time_to_check() {
   ++polls_;
-  if (meanwhile_ != nullptr && (polls_ >= polls_before_yielding_ || polls_ % kPollsPerCall == 1))
-    meanwhile_();
-  if (!naps_ && polls_ < polls_before_yielding_ && polls_ % kPollsPerReading != 0) return false;
+  if (calls_meanwhile()) meanwhile_();
+  if (!naps_ && !yields() && polls_ % kPollsPerReading != 0) return false;
   const Clock::time_point before = std::exchange(now_, Clock::now());
   if (!timed_) {
     timed_ = true;

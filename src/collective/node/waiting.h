@@ -46,6 +46,11 @@ class Waiting {
   static constexpr unsigned kFewPolls = 4;
   static constexpr unsigned kManyPolls = 20'000;
 
+  /// Whether polls give the core away by now.
+  [[nodiscard]] bool yields() const noexcept { return polls_ >= polls_before_yielding_; }
+  /// Whether `meanwhile` is called at this poll.
+  [[nodiscard]] bool calls_meanwhile() const noexcept;
+
   unsigned polls_before_yielding_;
   void (*meanwhile_)();
   unsigned polls_ = 0;

@@ -1,4 +1,4 @@
-// A bell wakes its sleepers, in its own process and in another.
+// A wait calls what is to be done meanwhile; a bell wakes its sleepers, in its own process and in another.
 #include "collective/node/waiting.h"
 
 #include <sys/mman.h>
@@ -18,6 +18,28 @@ using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
 constexpr auto kVeryLong = 60s;
+
+int calls = 0;
+
+/// Calls in so many polls without success.
+int calls_in(int polls, bool oversubscribed) {
+  calls = 0;
+  Waiting waiting(oversubscribed, [] { ++calls; });
+  for (int poll = 0; poll < polls; ++poll) {
+    static_cast<void>(waiting.is_time_to_check());
+    waiting.give_way();
+  }
+  return calls;
+}
+
+TEST(Waiting, CallsWhatIsToBeDoneMeanwhileNowAndThen) { EXPECT_EQ(calls_in(160, false), 10); }
+
+// The call may give the core away, as the wait does itself: never both without a poll between them.
+TEST(Waiting, OfMembersThatShareCoresCallsAtEveryOtherPoll) {
+  const int few = calls_in(100, true);
+  EXPECT_GE(few, 48);
+  EXPECT_LE(few, 50);
+}
 
 TEST(Bell, WakesWhoSleeps) {
   Bell bell;
