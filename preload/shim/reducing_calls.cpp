@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cstdint>
 #include <cstring>
 #include <functional>
 #include <optional>
@@ -67,6 +68,19 @@ Gathered begin_gathered(ServedCommunicator& group, const MpiReduction& reduction
   return {room.first(bytes), room.data() + bytes};
 }
 
+/// The call that brings the contributions together. In other words than those of MPI_Gather and
+/// MPI_Allgather, and each kind of reduction in its own, so that it is not taken for a member's call of
+/// another kind.
+enum class Words : std::uint8_t { kOfReduction, kOfScan, kOfExscan };
+CollectiveCall gathering_call(CollectiveKind kind, const Gathered& gathered, bool has_result,
+                              const MpiReduction& reduction, Words words, int root = 0) {
+  const DType dtype = words == Words::kOfReduction ? DType::kInt64
+                      : words == Words::kOfScan    ? DType::kInt32
+                                                   : DType::kInt16;
+  return call_of(kind, gathered.own, has_result ? gathered.all.data() : nullptr,
+                 reduction.stride() / size_of(dtype), dtype, root);
+}
+
 /// Whether the MPI is faster among any number of members in a call in which some only send.
 template <class Count>
 bool is_short(MPI_Datatype type, Count count) {
@@ -83,23 +97,28 @@ Outcome scan_by(const char* function, bool with_own, const void* input, void* ou
     return members == nullptr ? kForCommunicator : left_to_mpi(*members, function, By::kMpiForSpeed);
   }
   const ServedReduction served_as{.by_mpi = served_by_mpi(type, op, count)};
-  const bool is_legal = input != nullptr && output != nullptr && input != output && !is_misplaced(output);
   const auto is_for_mpi = [&](const ServedCommunicator& members) {
     return mpi_is_faster_by(*served_as.by_mpi, members.size, true);
   };
-  ServedCommunicator* const group = served_for(
-      comm, served_as, [&](const ServedCommunicator& members) { return is_legal && !is_for_mpi(members); });
+  const auto is_legal = [&](const ServedCommunicator& members) {
+    // Where there is no result, any address is legal for it.
+    if (!with_own && members.rank == 0 && input != MPI_IN_PLACE) return input != nullptr;
+    return input != nullptr && output != nullptr && input != output && !is_misplaced(output);
+  };
+  ServedCommunicator* const group = served_for(comm, served_as, [&](const ServedCommunicator& members) {
+    return is_legal(members) && !is_for_mpi(members);
+  });
   if (group == nullptr) return kForCommunicator;
   if (count < 0) return kForArguments;
   if (!served_as.by_mpi) return left_to_mpi(*group, function, By::kMpiForElements);
   if (is_for_mpi(*group)) return left_to_mpi(*group, function, By::kMpiForSpeed);
-  if (!is_legal) return kForArguments;
+  if (!is_legal(*group)) return kForArguments;
   const MpiReduction& reduction = *served_as.by_mpi;
   return carry_out_as(function, comm, [&] {
     const Gathered gathered =
         begin_gathered(*group, reduction, bytes_at(input == MPI_IN_PLACE ? output : input));
-    carry_out(*group->communicator,
-              call_of(CollectiveKind::kAllGather, gathered.own, gathered.all.data(), reduction.stride()));
+    carry_out(*group->communicator, gathering_call(CollectiveKind::kAllGather, gathered, true, reduction,
+                                                   with_own ? Words::kOfScan : Words::kOfExscan));
     const auto ranks = static_cast<std::size_t>(group->rank) + (with_own ? 1 : 0);
     if (ranks > 0) combine(reduction, gathered.all.first(ranks * reduction.stride()), output);
   });
@@ -130,9 +149,8 @@ Outcome reduce(const void* input, void* output, Count count, MPI_Datatype type, 
     if (!is_legal) return kForArguments;
     return carry_out_as("MPI_Reduce", comm, [&] {
       const Gathered gathered = begin_gathered(*group, reduction, from);
-      carry_out(*group->communicator,
-                call_of(CollectiveKind::kGather, gathered.own, is_root ? gathered.all.data() : nullptr,
-                        reduction.stride(), DType::kUInt8, root));
+      carry_out(*group->communicator, gathering_call(CollectiveKind::kGather, gathered, is_root, reduction,
+                                                     Words::kOfReduction, root));
       if (is_root) combine(reduction, gathered.all, output);
     });
   }
@@ -168,7 +186,7 @@ Outcome allreduce(const void* input, void* output, Count count, MPI_Datatype typ
     return carry_out_as("MPI_Allreduce", comm, [&] {
       const Gathered gathered = begin_gathered(*group, reduction, from);
       carry_out(*group->communicator,
-                call_of(CollectiveKind::kAllGather, gathered.own, gathered.all.data(), reduction.stride()));
+                gathering_call(CollectiveKind::kAllGather, gathered, true, reduction, Words::kOfReduction));
       combine(reduction, gathered.all, output);
     });
   }

@@ -63,6 +63,8 @@ static int astray(int rank, const char* how, MPI_Comm comm) {
   } else if (strcmp(how, "ahead") == 0) { /* the others have sent, and have gone on */
     if (rank != 0) MPI_Reduce(data, sums, 10, MPI_INT, MPI_SUM, 0, comm);
     status = MPI_Barrier(comm);
+  } else if (strcmp(how, "scans") == 0) { /* of one size and operator, with oneself and without */
+    status = rank == 0 ? MPI_Exscan(data, sums, 20, MPI_DOUBLE, MPI_SUM, comm) : MPI_Scan(data, sums, 20, MPI_DOUBLE, MPI_SUM, comm);
   } else if (strcmp(how, "end") == 0) {
     status = rank == 0 ? MPI_Barrier(comm) : MPI_Finalize();
   } else { /* a call that the MPI refuses is none */
@@ -85,6 +87,8 @@ static int wrong_arguments(int rank, MPI_Comm comm) {
   wrong += class_of(MPI_Bcast(data, 100, MPI_DOUBLE, size, comm)) != MPI_ERR_ROOT;
   wrong += class_of(MPI_Allreduce(data, sums, 100, MPI_DOUBLE, MPI_OP_NULL, comm)) != MPI_ERR_OP;
   wrong += class_of(MPI_Allreduce(data, sums, 100, MPI_DOUBLE, MPI_BAND, comm)) != MPI_ERR_OP;
+  wrong += class_of(MPI_Scan(data, sums, 100, MPI_DOUBLE, MPI_BAND, comm)) != MPI_ERR_OP;
+  wrong += class_of(MPI_Exscan(data, sums, 100, MPI_DOUBLE, MPI_OP_NULL, comm)) != MPI_ERR_OP;
   /* One rank alone: it is not to wait for the others. */
   MPI_Comm fresh;
   MPI_Op op;
