@@ -103,7 +103,7 @@ Outcome scan_by(const char* function, bool with_own, const void* input, void* ou
   const auto is_legal = [&](const ServedCommunicator& members) {
     // Where there is no result, any address is legal for it.
     if (!with_own && members.rank == 0 && input != MPI_IN_PLACE) return input != nullptr;
-    return input != nullptr && output != nullptr && input != output && !is_misplaced(output);
+    return input != nullptr && output != nullptr && !is_refused(input, output) && !is_misplaced(output);
   };
   ServedCommunicator* const group = served_for(comm, served_as, [&](const ServedCommunicator& members) {
     return is_legal(members) && !is_for_mpi(members);
