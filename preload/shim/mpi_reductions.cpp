@@ -98,10 +98,10 @@ std::optional<ElementBytes> bytes_of(MPI_Datatype type) {
 
 void MpiReduction::copy(void* to, const void* from) const noexcept {
   if (data == extent) {
-    std::memcpy(to, from, count * extent);
+    std::memcpy(to, from, bytes());
     return;
   }
-  for (std::size_t at = 0; at < count * extent; at += extent)
+  for (std::size_t at = 0; at < bytes(); at += extent)
     std::memcpy(static_cast<std::byte*>(to) + at, static_cast<const std::byte*>(from) + at, data);
 }
 
@@ -117,6 +117,14 @@ std::optional<MpiReduction> mpi_reduction(MPI_Datatype type, MPI_Op op, std::siz
 
 bool mpi_is_faster_by(const MpiReduction& reduction, int members, bool some_only_send) noexcept {
   return members > kMostMembers || (some_only_send && reduction.stride() <= kMostBytesOfFastReduce);
+}
+
+void align(const MpiReduction& reduction, std::span<std::byte> all) noexcept {
+  const std::size_t bytes = reduction.bytes();
+  const std::size_t stride = reduction.stride();
+  if (bytes == stride) return;
+  for (std::size_t member = all.size() / stride; member-- > 1;)
+    std::memmove(all.data() + member * stride, all.data() + member * bytes, bytes);
 }
 
 void combine(const MpiReduction& reduction, std::span<std::byte> all, void* result) {

@@ -24,10 +24,11 @@ struct MpiReduction {
   std::size_t extent;  ///< bytes to the next element
   bool is_exact;       ///< all orders give the same bits
 
+  /// What a member contributes.
+  [[nodiscard]] std::size_t bytes() const noexcept { return count * extent; }
   /// Bytes from one member's elements to the next one's: operators get memory that is aligned for all types.
-  [[nodiscard]] std::size_t stride() const noexcept { return (count * extent + 15) / 16 * 16; }
-  /// Whether a program's elements can be contributed from where they are.
-  [[nodiscard]] bool is_whole() const noexcept { return data == extent && count * extent == stride(); }
+  [[nodiscard]] std::size_t stride() const noexcept { return (bytes() + 15) / 16 * 16; }
+  [[nodiscard]] bool has_gaps() const noexcept { return data != extent; }
   /// Copies elements without what is between them, which may be anybody's.
   void copy(void* to, const void* from) const noexcept;
 };
@@ -45,7 +46,11 @@ inline constexpr std::size_t kMostBytesOfFastReduce = 128;
 /// reduction.
 [[nodiscard]] bool mpi_is_faster_by(const MpiReduction& reduction, int members, bool some_only_send) noexcept;
 
-/// The result of what members have contributed, one after the other in `all`, which is used up: the first two
+/// Moves what members have contributed, which lies one after the other at the beginning of `all`, to where
+/// each is aligned.
+void align(const MpiReduction& reduction, std::span<std::byte> all) noexcept;
+
+/// The result of what members have contributed, aligned in `all`, which is used up: the first two
 /// are combined, then the third with what they gave, and so on.
 /// @throws Unavailable if the MPI fails.
 void combine(const MpiReduction& reduction, std::span<std::byte> all, void* result);

@@ -52,33 +52,33 @@ ServedCommunicator* served_for(MPI_Comm comm, const ServedReduction& reduction, 
       comm, [&](const ServedCommunicator& group) { return reduction.depends_on_order() && is_legal(group); });
 }
 
-/// What the members of a reduction by the MPI's operator gather, and what this one contributes.
-struct Gathered {
-  std::span<std::byte> all;
-  const std::byte* own;
-};
+/// What is made of the contributions that members bring together.
+enum class Made : std::uint8_t { kReduction, kScan, kExscan };
 
-Gathered begin_gathered(ServedCommunicator& group, const MpiReduction& reduction, const void* input) {
+/// Brings the contributions of the members of a reduction by the MPI's operator to all of them, or to `root`
+/// alone. Returns them all, as `combine` takes them; nothing to members that do not get them.
+std::span<std::byte> gather_for(ServedCommunicator& group, const MpiReduction& reduction, Made made,
+                                const void* input, std::optional<int> root = std::nullopt) {
   const std::size_t stride = reduction.stride();
   const std::size_t bytes = static_cast<std::size_t>(group.size) * stride;
   group.gathered.resize(bytes + stride);
-  const std::span<std::byte> room(group.gathered);
-  if (reduction.is_whole()) return {room.first(bytes), bytes_at(input)};
-  reduction.copy(room.data() + bytes, input);
-  return {room.first(bytes), room.data() + bytes};
-}
-
-/// The call that brings the contributions together. In other words than those of MPI_Gather and
-/// MPI_Allgather, and each kind of reduction in its own, so that it is not taken for a member's call of
-/// another kind.
-enum class Words : std::uint8_t { kOfReduction, kOfScan, kOfExscan };
-CollectiveCall gathering_call(CollectiveKind kind, const Gathered& gathered, bool has_result,
-                              const MpiReduction& reduction, Words words, int root = 0) {
-  const DType dtype = words == Words::kOfReduction ? DType::kInt64
-                      : words == Words::kOfScan    ? DType::kInt32
-                                                   : DType::kInt16;
-  return call_of(kind, gathered.own, has_result ? gathered.all.data() : nullptr,
-                 reduction.stride() / size_of(dtype), dtype, root);
+  const std::span<std::byte> all = std::span(group.gathered).first(bytes);
+  const std::byte* own = bytes_at(input);
+  if (reduction.has_gaps()) {
+    reduction.copy(all.data() + bytes, input);
+    own = all.data() + bytes;
+  }
+  const bool has_result = !root || *root == group.rank;
+  // Not as MPI_Gather and MPI_Allgather have it, and one is not like another, so that members find out that
+  // they have called different functions.
+  CollectiveCall call = call_of(root ? CollectiveKind::kGather : CollectiveKind::kAllGather, own,
+                                has_result ? all.data() : nullptr, reduction.bytes(),
+                                made == Made::kScan ? DType::kBool : DType::kInt8, root.value_or(0));
+  if (made == Made::kExscan) call.op = ReduceOp::kMax;
+  carry_out(*group.communicator, call);
+  if (!has_result) return {};
+  align(reduction, all);
+  return all;
 }
 
 /// Whether the MPI is faster among any number of members in a call in which some only send.
@@ -115,12 +115,10 @@ Outcome scan_by(const char* function, bool with_own, const void* input, void* ou
   if (!is_legal(*group)) return kForArguments;
   const MpiReduction& reduction = *served_as.by_mpi;
   return carry_out_as(function, comm, [&] {
-    const Gathered gathered =
-        begin_gathered(*group, reduction, bytes_at(input == MPI_IN_PLACE ? output : input));
-    carry_out(*group->communicator, gathering_call(CollectiveKind::kAllGather, gathered, true, reduction,
-                                                   with_own ? Words::kOfScan : Words::kOfExscan));
+    const std::span<std::byte> all = gather_for(*group, reduction, with_own ? Made::kScan : Made::kExscan,
+                                                input == MPI_IN_PLACE ? output : input);
     const auto ranks = static_cast<std::size_t>(group->rank) + (with_own ? 1 : 0);
-    if (ranks > 0) combine(reduction, gathered.all.first(ranks * reduction.stride()), output);
+    if (ranks > 0) combine(reduction, all.first(ranks * reduction.stride()), output);
   });
 }
 
@@ -148,10 +146,8 @@ Outcome reduce(const void* input, void* output, Count count, MPI_Datatype type, 
       return left_to_mpi(*group, "MPI_Reduce", By::kMpiForSpeed);
     if (!is_legal) return kForArguments;
     return carry_out_as("MPI_Reduce", comm, [&] {
-      const Gathered gathered = begin_gathered(*group, reduction, from);
-      carry_out(*group->communicator, gathering_call(CollectiveKind::kGather, gathered, is_root, reduction,
-                                                     Words::kOfReduction, root));
-      if (is_root) combine(reduction, gathered.all, output);
+      const std::span<std::byte> all = gather_for(*group, reduction, Made::kReduction, from, root);
+      if (is_root) combine(reduction, all, output);
     });
   }
   if (served_as.by_kernel == nullptr) return left_to_mpi(*group, "MPI_Reduce", By::kMpiForElements);
@@ -184,10 +180,7 @@ Outcome allreduce(const void* input, void* output, Count count, MPI_Datatype typ
       return left_to_mpi(*group, "MPI_Allreduce", By::kMpiForSpeed);
     if (!is_legal) return kForArguments;
     return carry_out_as("MPI_Allreduce", comm, [&] {
-      const Gathered gathered = begin_gathered(*group, reduction, from);
-      carry_out(*group->communicator,
-                gathering_call(CollectiveKind::kAllGather, gathered, true, reduction, Words::kOfReduction));
-      combine(reduction, gathered.all, output);
+      combine(reduction, gather_for(*group, reduction, Made::kReduction, from), output);
     });
   }
   if (served_as.by_kernel == nullptr) return left_to_mpi(*group, "MPI_Allreduce", By::kMpiForElements);
