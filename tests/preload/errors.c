@@ -47,10 +47,11 @@ static int astray(int rank, const char* how, MPI_Comm comm) {
   int counts[64], offsets[64], status = MPI_SUCCESS;
   for (int i = 0; i < 64; ++i) counts[i] = 1, offsets[i] = i;
   const double start = MPI_Wtime();
-  if (strcmp(how, "larger") == 0) { /* sizes on both sides of a limit */
+  if (strcmp(how, "larger") == 0 || strcmp(how, "nearly") == 0) { /* sizes on both sides of a limit, or next to each other */
+    const int own = how[0] == 'l' ? 100 : 63, of_others = how[0] == 'l' ? 1000 : 64;
     MPI_Op op;
     MPI_Op_create(add, 1, &op);
-    status = MPI_Allreduce(data, sums, rank == 0 ? 100 : 1000, MPI_DOUBLE, op, comm);
+    status = MPI_Allreduce(data, sums, rank == 0 ? own : of_others, MPI_DOUBLE, op, comm);
   } else if (strcmp(how, "other") == 0) {
     status = rank == 0 ? MPI_Barrier(comm) : MPI_Scan(data, sums, 10, MPI_DOUBLE, MPI_SUM, comm);
   } else if (strcmp(how, "after") == 0) { /* rank 0 has sent, and has gone on */
