@@ -33,10 +33,11 @@ ranks_of() {
   fi
 }
 
+mkdir "$work/arrivals"
 export COHORT_REPORT=$work/report.json COHORT_LOG_LEVEL=error COHORT_COLLECTIVE_TIMEOUT_SECONDS=20
 if ((nodes > 1)); then export COHORT_WORKERS_PER_NODE=$per_node; fi
 launcher+=(--mca btl_vader_backing_directory "$work" --mca orte_tmpdir_base "$work")
-timeout --signal=KILL 40 "${launcher[@]}" "$program" "$how" "$victim" >"$output" 2>&1 </dev/null || true
+timeout --signal=KILL 40 "${launcher[@]}" "$program" "$how" "$victim" "$work/arrivals" >"$output" 2>&1 </dev/null || true
 
 # The communicator, the call that the others wait in, and what all have finished before it.
 name=1 waited='all_reduce #2 \(float32\[7\], sum\)'
