@@ -319,7 +319,7 @@ Outcome alltoallw(const void*, const Count*, const Offset*, const MPI_Datatype*,
   return always_left("MPI_Alltoallw", comm);
 }
 
-#define COHORT_BOTH_COUNTS(Count, Offset)                                                                 \
+#define COHORT_MOVING_CALLS(Count, Offset)                                                                \
   template Outcome bcast(void*, Count, MPI_Datatype, int, MPI_Comm);                                      \
   template Outcome allgather(const void*, Count, MPI_Datatype, void*, Count, MPI_Datatype, MPI_Comm);     \
   template Outcome allgatherv(const void*, Count, MPI_Datatype, void*, const Count*, const Offset*,       \
@@ -335,7 +335,7 @@ Outcome alltoallw(const void*, const Count*, const Offset*, const MPI_Datatype*,
                             MPI_Datatype, int, MPI_Comm);                                                 \
   template Outcome alltoallw(const void*, const Count*, const Offset*, const MPI_Datatype*, void*,        \
                              const Count*, const Offset*, const MPI_Datatype*, MPI_Comm);
-COHORT_BOTH_COUNTS(int, int)
-COHORT_BOTH_COUNTS(MPI_Count, MPI_Aint)
+COHORT_MOVING_CALLS(int, int)
+COHORT_MOVING_CALLS(MPI_Count, MPI_Aint)
 
 }  // namespace cohort::preload

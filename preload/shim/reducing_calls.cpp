@@ -243,14 +243,14 @@ Outcome exscan(const void* input, void* output, Count count, MPI_Datatype type, 
   return scan_by("MPI_Exscan", false, input, output, count, type, op, comm);
 }
 
-#define COHORT_BOTH_COUNTS(Count)                                                                    \
+#define COHORT_REDUCING_CALLS(Count)                                                                 \
   template Outcome reduce(const void*, void*, Count, MPI_Datatype, MPI_Op, int, MPI_Comm);           \
   template Outcome allreduce(const void*, void*, Count, MPI_Datatype, MPI_Op, MPI_Comm);             \
   template Outcome reduce_scatter(const void*, void*, const Count*, MPI_Datatype, MPI_Op, MPI_Comm); \
   template Outcome reduce_scatter_block(const void*, void*, Count, MPI_Datatype, MPI_Op, MPI_Comm);  \
   template Outcome scan(const void*, void*, Count, MPI_Datatype, MPI_Op, MPI_Comm);                  \
   template Outcome exscan(const void*, void*, Count, MPI_Datatype, MPI_Op, MPI_Comm);
-COHORT_BOTH_COUNTS(int)
-COHORT_BOTH_COUNTS(MPI_Count)
+COHORT_REDUCING_CALLS(int)
+COHORT_REDUCING_CALLS(MPI_Count)
 
 }  // namespace cohort::preload
