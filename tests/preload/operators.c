@@ -119,8 +119,11 @@ static void scans_of_doubles(MPI_Comm comm, int count) {
   }
   const int is_cohorts =
       count * sizeof(double) > 128 && count * sizeof(double) <= 1024 && size <= 8 && getenv("COHORT_MPI_CALLS") == NULL;
-  /* Rank 0 has no result, and any address for it. */
-  MPI_Exscan(in, is_cohorts && rank == 0 ? NULL : before, count, MPI_DOUBLE, MPI_SUM, comm);
+  double* result = before;
+#ifdef OPEN_MPI /* rank 0 has no result, and any address for it; others refuse NULL all the same */
+  if (rank == 0) result = NULL;
+#endif
+  MPI_Exscan(in, result, count, MPI_DOUBLE, MPI_SUM, comm);
   if (is_cohorts)
     for (int i = 0; i < count; ++i) CHECK(out[i] == sums[i] && (rank == 0 || before[i] + in[i] == out[i]));
 }
