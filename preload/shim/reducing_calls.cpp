@@ -23,6 +23,7 @@ struct ServedReduction {
   }
 };
 
+/// With the MPI's operator; nothing where Cohort does not, or may not, carry it out.
 template <class Count>
 std::optional<MpiReduction> served_by_mpi(MPI_Datatype type, MPI_Op op, Count count) {
   if (count <= 0) return std::nullopt;

@@ -19,17 +19,17 @@ using Clock = std::chrono::steady_clock;
 
 constexpr auto kVeryLong = 60s;
 
-int calls = 0;
+int calls_meanwhile = 0;
 
 /// Calls in so many polls without success.
 int calls_in(int polls, bool oversubscribed) {
-  calls = 0;
-  Waiting waiting(oversubscribed, [] { ++calls; });
+  calls_meanwhile = 0;
+  Waiting waiting(oversubscribed, [] { ++calls_meanwhile; });
   for (int poll = 0; poll < polls; ++poll) {
     static_cast<void>(waiting.is_time_to_check());
     waiting.give_way();
   }
-  return calls;
+  return calls_meanwhile;
 }
 
 TEST(Waiting, CallsWhatIsToBeDoneMeanwhileNowAndThen) { EXPECT_EQ(calls_in(160, false), 10); }
